@@ -121,7 +121,7 @@ def variant(product: str, frames: int) -> str:
 def products_of(net: Net, kept: int) -> dict[str, Work]:
     """The output layer with each share of its weights by every product, into arrays of their own; dense with all."""
     from pipelines.models import shrink
-    from pipelines.scoring.dnn import products
+    from pipelines.scoring.dnn.products import PRODUCTS
 
     share = kept / 100
     nets = {"csr": shrink.sparse(net, share), "blocks": shrink.blocks(net, share)}
@@ -132,7 +132,7 @@ def products_of(net: Net, kept: int) -> dict[str, Work]:
     for product, some in nets.items():
         weight, bias = some.head(0)
         whole = np.ascontiguousarray(np.column_stack([weight, bias]), np.float32)
-        weights = products.create(product, whole, 1, max(FRAMES))
+        weights = PRODUCTS[product](whole, 1, max(FRAMES))
         for frames in FRAMES:
             x = draw.random((whole.shape[1], frames), np.float32)
             out = np.empty((len(whole), frames), np.float32)

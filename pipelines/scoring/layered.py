@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, Scorer, never, quietly
-from profiler.arrays import Array, ArrayError
+from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -32,15 +32,11 @@ Part = tuple[str, object, Need]
 """Something a configuration needs: its layer, who needs it, what it is."""
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The parts made for a configuration: by layer, who needs it with its key, and what was made."""
-
-    parts: dict[str, tuple[tuple[object, Hashable], Made]] = field(default_factory=dict)
+Prepared = dict[str, tuple[tuple[object, Hashable], Made]]
+"""The parts made for a configuration: by layer, who needs it with its key, and what was made."""
 
 
-@dataclass(frozen=True, eq=False)
-class LazyBlock:
+class LazyBlock(NamedTuple):
     """A block between `prepare` and its last `frame`."""
 
     first_frame: int
@@ -71,9 +67,7 @@ class LastFrame:
 
     @property
     def scores(self) -> Array:
-        """F32 [senones]."""
-        row: Array = self._rows[self._t]
-        return row
+        return self._rows[self._t]  # type: ignore[no-any-return]
 
     @property
     def known(self) -> Array:
@@ -106,21 +100,19 @@ class LayeredScorer(Scorer, ABC):
         self.n_senones = n_senones
         self._dim, self._layers, self._rules = dim, layers, rules
         self._meter = Meter()
-        self._held = Prepared()
-        self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
-        self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
+        self._held: Prepared = {}
+        self._scores, self._computed = (np.zeros((MAX_FRAMES, n_senones), np.float32) for _ in range(2))
+        self._spare, self._copies = (np.zeros((MAX_FRAMES, n_senones), np.float32) for _ in range(2))
         # A block may write over them once its leading frames, which are copied before any is scored, have copied them.
         self._last = LastFrame(n_senones)
         self._all = np.arange(n_senones)
         self._frame = 0
         self._latest: _Latest | None = None
         self._noting = False
-        self._spare: Array | None = None
-        self._copies: Array | None = None
 
     @abstractmethod
     def _arranged(self, config: Config) -> FrameScorer:
-        """Return what computes senones under `config`: a senone rule over what is below it, or that alone."""
+        """What computes senones under `config`: a senone rule over what is below it, or that alone."""
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
         """Register `stages`, and those of the rules."""
@@ -142,23 +134,19 @@ class LayeredScorer(Scorer, ABC):
         return tuple((name, who, need.key) for name, who, need in parts if not self._has(name, who, need)) or None
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
-        held = self._held.parts
-        return Prepared(
-            {
-                name: held[name] if self._has(name, who, need) else ((who, need.key), need.make(progress, cancelled))
-                for name, who, need in self._parts(config)
-            }
-        )
+        return {
+            name: self._held[name] if self._has(name, who, need) else ((who, need.key), need.make(progress, cancelled))
+            for name, who, need in self._parts(config)
+        }
 
     def _has(self, name: str, who: object, need: Need) -> bool:
-        return name in self._held.parts and self._held.parts[name][0] == (who, need.key)
+        return name in self._held and self._held[name][0] == (who, need.key)
 
     def _parts(self, config: Config) -> list[Part]:
         """Return the parts that `config` needs."""
         rule = self._rule_of(config)
-        if rule is None or (need := rule.needs(config)) is None:
-            return []
-        return [("frames", rule, need)]
+        need = None if rule is None else rule.needs(config)
+        return [] if need is None else [("frames", rule, need)]
 
     def _rule_of(self, config: Config) -> FrameRule | None:
         return self._rules[config.frames.rule] if config.frames.skip > 1 else None
@@ -167,19 +155,18 @@ class LayeredScorer(Scorer, ABC):
         if prepared is None:
             prepared = self.make_ready(config, quietly, never)
         # The last thing prepared for a layer is kept while another of its choices acts: a toggle goes to and fro.
-        self._held = Prepared(self._held.parts | prepared.parts)
+        self._held = self._held | prepared
         self._config = config
         self._below = below = self._arranged(config)
         self._on_demand = below if isinstance(below, SenoneRule) and below.lazy else None
         self.lazy = self._on_demand is not None
-        rule = self._rule_of(config)
-        if rule is not None:
-            rule.configure(config, self._part("frames", rule))
-        self._rule, self._skip = rule, config.frames.skip
+        self._rule, self._skip = self._rule_of(config), config.frames.skip
+        if self._rule is not None:
+            self._rule.configure(config, self._part("frames", self._rule))
         self._block = min(config.block, MAX_FRAMES)
 
     def _part(self, name: str, part: object) -> Made:
-        (owner, _), made = self._held.parts.get(name, ((None, None), None))
+        (owner, _), made = self._held.get(name, ((None, None), None))
         return made if owner is part else None
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
@@ -187,12 +174,10 @@ class LayeredScorer(Scorer, ABC):
         n = max(0, len(block) - beyond)
         # Before the checks: what calling a stage costs is charged to it.
         self._meter.begin(first_frame, min(n, most), lane)
-        self._noting = False
-        block = self._checked(block)
-        rows = self.rows(n)
-        if rows > len(self._scores):
-            self._scores = np.zeros((rows, self.n_senones), np.float32)
-        scores = self._scores[:rows]
+        self._noting, block = False, self._checked(block)
+        if self.rows(n) > len(self._scores):
+            self._scores = np.zeros((self.rows(n), self.n_senones), np.float32)
+        scores = self._scores[: self.rows(n)]
         for at in range(0, n, most):
             count = min(most, n - at)
             if at:
@@ -213,7 +198,7 @@ class LayeredScorer(Scorer, ABC):
 
     @property
     def replayable(self) -> bool:
-        """Whether `again` can score such a block as the last once more and leave no trace; a lazy one after `note`."""
+        """Whether `again` can score a block as the last once more and leave no trace; a lazy one after `note`."""
         return self._latest is not None and not self._remembers
 
     @property
@@ -228,11 +213,8 @@ class LayeredScorer(Scorer, ABC):
         """Score `again` here what `other` scored last, its first `frames` frames; both have the same parameters."""
         latest = other._latest
         assert latest is not None, "only where `replayable` says so"
-        wanted = latest.wanted
-        if wanted is not None:
-            wanted = [(t, senones) for t, senones in wanted if t < self.rows(frames)]
-        block = latest.block[: frames + sum(self.context)]
-        self._latest = replace(latest, block=block, wanted=wanted)
+        wanted = latest.wanted and [(t, senones) for t, senones in latest.wanted if t < self.rows(frames)]
+        self._latest = replace(latest, block=latest.block[: frames + sum(self.context)], wanted=wanted)
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         """Score the last block once more, with all that belongs to it, into spare room.
@@ -244,8 +226,6 @@ class LayeredScorer(Scorer, ABC):
         rule = self._on_demand
         if rule is not None and latest.wanted is None:
             return False
-        if self._spare is None:
-            self._spare = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
         meter.begin(first_frame, len(latest.block) - sum(self.context), lane)
         block = self._input(latest.block)
         if rule is not None and latest.wanted is not None:
@@ -257,8 +237,6 @@ class LayeredScorer(Scorer, ABC):
                 rule.frame(t, active, self._spare, meter)
             return True
         if latest.where is not None:
-            if self._copies is None:
-                self._copies = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
             # As long as choosing takes the rule `copy`; a rule itself may keep a state.
             _ = np.flatnonzero(np.arange(len(block)) % self._skip == 0)
             self._score_some(block, latest.where, self._spare, self._copies[: len(block)])
@@ -316,8 +294,7 @@ class LayeredScorer(Scorer, ABC):
         block = self._checked(block)
         if n > self.most_frames:
             raise ValueError(f"{n} frames at once, expected at most {self.most_frames}")
-        self._latest = _Latest(block, wanted=[] if self._noting else None)
-        self._noting = False
+        self._latest, self._noting = _Latest(block, wanted=[] if self._noting else None), False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
         self._on_demand.begin(block, self._meter, ahead=self._rule is None)
@@ -325,16 +302,13 @@ class LayeredScorer(Scorer, ABC):
 
     def frame(self, state: Array | LazyBlock, t: int, active: Array | None) -> Array:
         if not isinstance(state, LazyBlock):
-            row: Array = state[t]
-            return row
-        if not 0 <= t < len(state.scored):
-            raise ArrayError(f"frame {t} of a block of {len(state.scored)}")
+            return state[t]  # type: ignore[no-any-return]
         meter, scores, known = self._meter, self._scores, self._last.known
         at = t * self.subsampling
         meter.begin(state.first_frame + at, min(self.subsampling, state.frames - at), state.lane)
         if active is None:
             active = self._all
-        row = scores[t]
+        row: Array = scores[t]
         if self._rule is not None:
             row[:] = scores[t - 1] if t else self._last.scores
         last = t == len(state.scored) - 1

@@ -1,13 +1,11 @@
 """Products that no library measures for us, as rates of the machine: those of 8-bit integers.
 
-Handed to `roofs.calibration.load_or_measure`, which knows no workload. Without them a layer in these numbers would have
-no best rate to be judged by.
+For `roofs.calibration.load_or_measure`, which knows no workload: without them such a layer would have no best rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -22,8 +20,6 @@ from profiler.machine.roofs.timing import Task, Work
 if TYPE_CHECKING:
     from pipelines.config import Config
 
-_Given = TypeVar("_Given")
-
 INT8 = quantised.OPERATION.replace(":", ".scorer:")
 
 HOT_FRAMES, HOT_GROUPS = 4 * FRAMES, 48
@@ -35,15 +31,13 @@ SHAPE = (64, 256, 256)
 def of(config: Config) -> dict[str, Work]:
     """Return the work to measure for a run under `config`, by the name of the rate."""
     if config.model == "ctc":
-        return dict(everywhere()) if config.ctc.dtype == "int8" else {}
-    if config.model != "dnn":
-        return {}
-    if integers.TILES:
-        return {INT8: _integers()}
+        return everywhere() if config.ctc.dtype == "int8" else {}
+    if config.model != "dnn" or integers.TILES:
+        return everywhere() if config.model == "dnn" else {}
     return {INT8: _library()} if config.dnn.dtype == "int8" else {}
 
 
-def everywhere() -> Mapping[str, Work]:
+def everywhere() -> dict[str, Work]:
     return {INT8: _integers()} if integers.TILES else {}
 
 
@@ -72,15 +66,12 @@ def _library() -> Work:
     n, inputs, outputs = SHAPE
 
     def make() -> Task:
-        made = integers.Library(np.ones((outputs, inputs), np.int8), 1, n)
-        return _repeated(made.sums, np.ones((n, inputs), np.int8))
+        made, x = integers.Library(np.ones((outputs, inputs), np.int8), 1, n), np.ones((n, inputs), np.int8)
+
+        def task(repeats: int) -> None:
+            for _ in range(repeats):
+                made.sums(x)
+
+        return task
 
     return Work(2.0 * n * inputs * outputs, make)
-
-
-def _repeated(product: Callable[[_Given], object], x: _Given) -> Task:
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            product(x)
-
-    return task

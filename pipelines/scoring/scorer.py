@@ -23,17 +23,7 @@ from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.strategy import (
-    Cancelling,
-    FrameScorer,
-    Need,
-    Progress,
-    Scorer,
-    Strategy,
-    never,
-    quietly,
-    warm_up,
-)
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Need, Progress, Scorer, never, quietly, warm_up
 from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array
@@ -49,11 +39,10 @@ SERIAL = {gmm.LAZY_STAGE}
 
 
 class CtcScorer(Scorer):
-    """Hands the scores of a CTC net to the search: they are there when an utterance begins.
+    """Hands the scores of a CTC net to the search: they are there when an utterance begins (`models.ctc.front_end`).
 
-    (`pipelines.models.ctc.front_end`.) It takes for each output the first of the frames that it stands for. All that a
-    net costs is in the stages of its blocks; how long this takes, some microseconds a block of frames, is overhead of
-    the decode loop.
+    It takes for each output the first of the frames that it stands for; those microseconds are overhead of the decode
+    loop.
     """
 
     def __init__(self, model: AcousticModel) -> None:
@@ -70,16 +59,15 @@ class GmmScorer(LayeredScorer):
     def __init__(
         self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
-        n = model.n_senones
-        family = self._family = _family(model, config.threads)
-        self._strategies = {name: make(family) for name, make in selection.METHODS[family.kind].items()}
-        parents = senones.parents_of(model)
-        super().__init__(
-            n,
-            family.dim,
-            {name: make(n, parents) for name, make in senones.RULES.items()},
-            {name: make(model) for name, make in frames.RULES.items()},
+        n, parents, threads = model.n_senones, senones.parents_of(model), config.threads
+        family: gmm.Gmm | ContinuousGmm
+        family = (
+            ContinuousGmm(continuous.pack(model), threads) if model.is_continuous else gmm.Gmm(pack(model), threads)
         )
+        self._family = family
+        self._strategies = {name: make(family) for name, make in selection.METHODS[family.kind].items()}
+        layers = {name: make(n, parents) for name, make in senones.RULES.items()}
+        super().__init__(n, family.dim, layers, {name: make(model) for name, make in frames.RULES.items()})
         self.configure(config, self.make_ready(config, progress, cancelled))
 
     def stages(self, recorder: Recorder) -> None:
@@ -93,7 +81,7 @@ class GmmScorer(LayeredScorer):
         self._strategy.score(np.zeros((3, self._family.dim), np.float32), self._scores[:3], Meter())
 
     def load(self, config: Config, *_: object) -> None:
-        """Compile or load what scores under `config`, on a model of its own: this one is not set to something else."""
+        """Compile or load what scores under `config`, on a small model: this one is not set to something else."""
         if (self._family.kind, kernels_of(config)) in COMPILED:
             return
         small, chosen = self._family.small(), config.gmm
@@ -111,7 +99,7 @@ class GmmScorer(LayeredScorer):
         COMPILED.add((small.kind, kernels_of(config)))
 
     def _parts(self, config: Config) -> list[Part]:
-        strategy = self._strategy_of(config)
+        strategy = self._strategies[_method(config)]
         found = super()._parts(config)
         kernels = self._family.kind, kernels_of(config)
         if kernels not in COMPILED:
@@ -128,15 +116,12 @@ class GmmScorer(LayeredScorer):
             for name, cost in super().costs().items()
         }
 
-    def _strategy_of(self, config: Config) -> Strategy[gmm.Gmm | ContinuousGmm]:
-        return self._strategies[_method(config)]
-
     @property
     def _remembers(self) -> bool:
         return self._strategy.follow
 
     def _arranged(self, config: Config) -> FrameScorer:
-        strategy = self._strategy = self._strategy_of(config)
+        strategy = self._strategy = self._strategies[_method(config)]
         strategy.configure(config.gmm, self._part("selection", strategy))
         rule = self._layers.get(config.gmm.senones)
         if rule is None:
@@ -168,12 +153,6 @@ def _method(config: Config) -> str:
     return chosen.method if chosen.enabled else selection.EXACT
 
 
-def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:
-    if model.is_continuous:
-        return ContinuousGmm(continuous.pack(model), threads)
-    return gmm.Gmm(pack(model), threads)
-
-
 def build_scorer(
     config: Config,
     model: AcousticModel,
@@ -188,9 +167,8 @@ def build_scorer(
     if model.ctc is not None:
         return CtcScorer(model)
     if work is not None and not own_net(model):
-        keep = config.search.device == config.device
         spare = partial(build_scorer, config, model, progress, cancelled)
-        return DeviceScorer(config, model, work, spare, keep)
+        return DeviceScorer(config, model, work, spare, config.search.device == config.device)
     if own_net(model):
         return Nnet3Scorer(config, model, progress, cancelled)
     if config.model == "dnn":

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import Meter
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.strategy import FrameScorer
-from profiler.arrays import Array, ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ AHEAD = 8
 DUE_STAGE, BACKOFF_STAGE = "score.due", "score.backoff"
 
 
-@dataclass(frozen=True, eq=False)
-class Parents:
+class Parents(NamedTuple):
     """The context-independent senones, and which of them is each senone's parent.
 
     `ci` int64 [n_ci], ascending. `of` int32 [n_senones]: place in `ci` of the senone of the same phone and
@@ -42,13 +40,6 @@ class Parents:
 
     ci: Array
     of: Array
-
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless every senone has an existing parent."""
-        check("ci", self.ci, np.int64, (None,))
-        check("of", self.of, np.int32, (None,))
-        check_indices("ci", self.ci, len(self.of))
-        check_indices("of", self.of, len(self.ci))
 
 
 class SenoneRule(FrameScorer):
@@ -120,7 +111,6 @@ class Active(SenoneRule):
         self._source.score_some(0, len(features), self._all, scores, meter)
 
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
-        # Of one frame there is nothing ahead.
         self._frames = len(features)
         self._ahead = min(self._most, self._frames) if ahead else 1
         self._until[:] = 0
@@ -137,7 +127,6 @@ class Active(SenoneRule):
             self._source.score_some(t, end, self._due[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Costs of the layers below, and of finding the senones not computed yet."""
         costs = self._source.costs_of_some(frames)
         if min(self._most, frames) > 1:
             costs[DUE_STAGE] = laws.due(len(self._all))
@@ -146,7 +135,7 @@ class Active(SenoneRule):
 
 @njit(nogil=True, cache=True)
 def passing(ci_scores: Array, active: Array, parent: Array, beam: float, cap: int, children: Array) -> float:
-    """The score that a parent needs for its children among `wanted` to be computed.
+    """The score that a parent needs for its children among the `active` to be computed.
 
     `ci_scores` f32 [n_ci] by place; `parent` int32 [n_senones]; `children` int64 [n_ci] is workspace. Senones
     that are parents themselves are never counted: they are always computed.
@@ -191,9 +180,9 @@ def choose(active: Array, ci: Array, parent: Array, row: Array, bound: float, ch
     for senone in active:
         if not 0 <= senone < len(parent) or not 0 <= parent[senone] < len(ci):
             raise ArrayError("choose: a senone that there is none")
-        if not 0 <= ci[parent[senone]] < len(row):
-            raise ArrayError("choose: a parent that there is none")
         of = ci[parent[senone]]
+        if not 0 <= of < len(row):
+            raise ArrayError("choose: a parent that there is none")
         if of == senone or row[of] < bound:
             scores[senone] = row[of]
         else:
@@ -226,7 +215,7 @@ class ByParent(SenoneRule):
         self._is_child[parents.ci] = False
         self._chosen = np.empty(n_senones, np.int64)
         self._children = np.empty(len(parents.ci), np.int64)
-        self._rows = np.empty((0, n_senones), np.float32)
+        self._rows = np.empty((MAX_FRAMES, n_senones), np.float32)
 
     def configure(self, gmm: settings.Gmm, source: FrameScorer) -> None:
         super().configure(gmm, source)
@@ -238,11 +227,8 @@ class ByParent(SenoneRule):
             self.frame(t, self._all, scores, meter)
 
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
-        n = len(features)
-        if len(self._rows) < n:
-            self._rows = np.empty((n, len(self._all)), np.float32)
         self._source.begin_some(features, meter)
-        self._source.score_some(0, n, self._parents.ci, self._rows, meter)
+        self._source.score_some(0, len(features), self._parents.ci, self._rows, meter)
 
     def frame(self, t: int, senones: Array, scores: Array, meter: Meter) -> None:
         ci, parent, row = self._parents.ci, self._parents.of, self._rows[t]

@@ -1,7 +1,7 @@
 """What scores senones: scorers of blocks, the one protocol of strategies, nets and senone rules, and strategies.
 
 What must be made before scoring (codebooks, shortlists, tables) takes up to seconds, so that is a step of its own: the
-`make` of a `Need` touches nothing that scores and may run on any thread, while scoring goes on by its present settings;
+`make` of a `Need` touches nothing that scores and may run on any thread, while scoring goes on by its present settings.
 Between two blocks `configure` takes the result over, which takes no time.
 """
 
@@ -130,10 +130,7 @@ class FrameScorer(ABC):
         """Cost laws of every stage that `score` records, for calls of about `frames` frames."""
 
     def begin_some(self, features: Array, meter: Meter) -> None:
-        """Compute for a block what does not depend on the senones that are wanted; `score_some` reads the result.
-
-        This and the two that follow are of those that can compute chosen senones.
-        """
+        """Compute for a block what does not depend on the senones that are wanted; `score_some` reads the result."""
         raise NotImplementedError
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
@@ -166,11 +163,8 @@ class Strategy(FrameScorer, Generic[Family]):
 
     @abstractmethod
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
-        """Work by the settings `gmm` from the next block on; `prepared` is what was made for them.
-
-        The owner of the strategy keeps `prepared` no longer than it is in use: it may be large. Raises ArrayError where
-        it does not fit the model.
-        """
+        """Work by the settings `gmm` from the next block on; `prepared`: what `needs` made for them, which may be
+        large."""
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         self._family.begin_some(features, meter)
@@ -197,8 +191,5 @@ def never() -> bool:
 def warm_up(strategy: Strategy[Family], gmm: settings.Gmm, features: Array, scores: Array) -> None:
     """Compile what `score` calls under the settings `gmm`: of a strategy made for that alone, on a small family."""
     need = strategy.needs(gmm)
-    if need is None:
-        strategy.configure(gmm)
-    else:
-        strategy.configure(gmm, need.make(quietly, never) if need.least is None else need.least())
+    strategy.configure(gmm, need and (need.least() if need.least is not None else need.make(quietly, never)))
     strategy.score(features, scores, Meter())

@@ -1,13 +1,13 @@
 """Threads that share one piece of work: a block's codebooks, or the rows of a product.
 
-Codebooks are independent down to the last logarithm, so a block needs one hand-over to the other
-threads and one wait for them, not one per stage. Threads of the BLAS library gain nothing here:
-the products are too small for it, and the kernels do not call it.
+Codebooks are independent down to the last logarithm, so a block needs one hand-over to the other threads and one wait
+for them, not one per stage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from threading import Lock, Thread
@@ -32,8 +32,8 @@ class _Other:
     """Another thread, which does what it is handed, one piece after the other.
 
     Two locks wake it and its caller: a queue of futures takes twice as long, where scoring has pushed its code out of
-    the caches. They only wake: what counts are the numbers of what was handed over, so that a caller who was
-    interrupted while it waited finds things as they should be the next time.
+    the caches. What counts are the numbers of what was handed over, so that a caller who was interrupted while it
+    waited finds things as they should be the next time.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ThreadPool:
         self,
         part: Callable[[int, int, int], None],
         ranges: Sequence[Range],
-        handed_over: Callable[[], None] | None = None,
+        handed_over: Callable[[], None] = lambda: None,
     ) -> None:
         """Call part(i, first, last) for range number i; returns when all are done.
 
@@ -116,23 +116,14 @@ class ThreadPool:
         try:
             for i, other in enumerate(others, 1):
                 other.hand(partial(part, i, *ranges[i]))
-            if handed_over is not None:
-                handed_over()
+            handed_over()
             part(0, *ranges[0])
         finally:
-            try:
-                _finish(others)  # they write into the caller's arrays
-            finally:
-                self._busy.release()
-
-
-def _finish(others: Sequence[_Other]) -> None:
-    """Wait for all of them; raises what the first that failed raised."""
-    if others:
-        try:
-            others[0].finish()
-        finally:
-            _finish(others[1:])
+            # They write into the caller's arrays: all are waited for, also when one raises.
+            with ExitStack() as stack:
+                stack.callback(self._busy.release)
+                for other in others:
+                    stack.callback(other.finish)
 
 
 def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> None:
@@ -158,10 +149,6 @@ def _pool(threads: int) -> ThreadPool:
     return ThreadPool(threads)
 
 
-Part = Callable[[int, int, Meter], None]
-"""Runs all stages of a block for the codebooks first … last − 1, closing one span of the meter after each."""
-
-
 class BlockPool:
     """Runs the parts of a block; with one thread, in the caller's.
 
@@ -172,24 +159,19 @@ class BlockPool:
     def __init__(self, threads: int, work: Array) -> None:
         """`work` [codebooks]: relative cost of each codebook, which the ranges share out evenly."""
         threads = max(1, min(threads, len(work)))
-        ends = np.cumsum(work) / work.sum()
-        middles = ends - work / work.sum() / 2
-        cuts = np.searchsorted(middles, np.arange(1, threads) / threads)
-        edges = [0, *(int(cut) for cut in cuts), len(work)]
+        middles = (np.cumsum(work) - work / 2) / work.sum()
+        edges = [0, *np.searchsorted(middles, np.arange(1, threads) / threads).tolist(), len(work)]
         # Where one codebook is as much work as several threads should have, there is nothing left for one of them:
         # every range has something in it, and a workspace is known by where its range begins.
         self.ranges = [(a, b) for a, b in pairwise(edges) if a < b]
         self.threads = len(self.ranges)
         self._pool = ThreadPool(self.threads)
 
-    def run(self, part: Part, meter: Meter) -> None:
-        """Run `part` for every range; returns when all are done."""
+    def run(self, part: Callable[[int, int, Meter], None], meter: Meter) -> None:
+        """Let `part` run all stages of the codebooks of each range, closing a span of its meter after each stage."""
         if self.threads == 1:
             part(*self.ranges[0], meter)
             return
-        self._pool.share(
-            lambda i, first, last: part(first, last, Meter() if i else meter),
-            self.ranges,
-            lambda: meter.close(WAIT_STAGE),
-        )
-        meter.close(WAIT_STAGE)
+        waiting = partial(meter.close, WAIT_STAGE)
+        self._pool.share(lambda i, first, last: part(first, last, Meter() if i else meter), self.ranges, waiting)
+        waiting()

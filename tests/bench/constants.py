@@ -25,7 +25,9 @@ from pipelines.config import presets
 from pipelines.run.hot_replay import GAIN
 from pipelines.run.recogniser import build
 from pipelines.scoring.dnn import integers
-from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
+from pipelines.scoring.dnn.products import PRODUCTS
+from pipelines.scoring.dnn.products.base import FETCHED, Product
+from pipelines.scoring.dnn.products.simd import Simd
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import never, quietly
 from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
@@ -90,7 +92,7 @@ def threads() -> Iterator[Row]:
     for outputs in SHARED:
         weight, times = np.random.default_rng(0).standard_normal((outputs, LARGE), np.float32), []
         for n in (1, 2):
-            made = simd.Weights(weight, n, FRAMES)
+            made = Simd(weight, n, FRAMES)
             made.threads = lambda frames, n=n: n
             times.append(_taken(made, LARGE, FRAMES))
         what = f"time on one thread / on two, a layer that takes one {times[0] * 1e6:.0f} µs"
@@ -104,15 +106,15 @@ def products() -> Iterator[Row]:
     some = np.where(rng.random((OUTPUTS // LANES, INPUTS)) < 1 / KEPT, 1.0, 0.0)
     by_block = weight * np.repeat(some, LANES, axis=0).astype(np.float32)
     with threadpool_limits(1):
-        for kind, values in ((simd, weight), (scalar, weight), (blocks, by_block), (csr, by_block)):
-            made: Product = kind.Weights(values, 1, FRAMES)
-            rate, name = made.held * FRAMES / _taken(made, INPUTS, FRAMES), kind.__name__.rpartition(".")[2]
+        for name, values in (("simd", weight), ("scalar", weight), ("blocks", by_block), ("csr", by_block)):
+            made = PRODUCTS[name](values, 1, FRAMES)
+            rate = made.held * FRAMES / _taken(made, INPUTS, FRAMES)
             yield Row(
-                f"scoring/dnn/products/{name}.py rate", "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s"
+                f"rate of scoring/dnn/products {name}", "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s"
             )
-        large = simd.Weights(rng.standard_normal((LARGE, LARGE), np.float32), 1, FRAMES)
+        large = Simd(rng.standard_normal((LARGE, LARGE), np.float32), 1, FRAMES)
         few, many = (_taken(large, LARGE, n) for n in (2, FRAMES))
-        fetched, where = few / ((many - few) / (FRAMES - 2)) - 2, "scoring/dnn/products/__init__.py FETCHED"
+        fetched, where = few / ((many - few) / (FRAMES - 2)) - 2, "scoring/dnn/products/base.py FETCHED"
         yield Row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
         if integers.TILES:
             whole, x = (rng.integers(-127, 128, (n, INPUTS), np.int8) for n in (OUTPUTS, FRAMES))

@@ -33,7 +33,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
 import pipelines.scoring
-from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array
@@ -41,7 +41,7 @@ from tests.fences import Fenced, Side
 
 ROOM = pipelines.scoring.__name__
 
-BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply")
+BY_ADDRESS = ("dnn.products.sparse._multiply_few", "dnn.products.simd._multiply")
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
 MAX_CALLS = 150
 
@@ -71,8 +71,8 @@ def kernels() -> dict[str, Dispatcher]:
 
 def used(kernel: Dispatcher) -> Iterator[Any]:
     """Kernels and LLVM functions that `kernel` calls, and those that they call."""
-    for name in kernel.py_func.__code__.co_names:
-        value = kernel.py_func.__globals__.get(name)
+    code, cells = kernel.py_func.__code__, kernel.py_func.__closure__ or ()
+    for value in (*map(kernel.py_func.__globals__.get, code.co_names), *(cell.cell_contents for cell in cells)):
         if isinstance(value, _Intrinsic | Dispatcher):
             yield value
         if isinstance(value, Dispatcher):
@@ -219,10 +219,10 @@ def cut(name: str, kernel: Any, arguments: Call) -> None:
 
 def walled_products() -> None:
     """`Product.multiply` with what a product holds, x and out between walls."""
-    for (outputs, inputs), name in itertools.product(LAYERS, products.names()):
+    for (outputs, inputs), name in itertools.product(LAYERS, PRODUCTS):
         weight = weights(outputs, inputs)
         for side in ("behind", "before"):
-            product = products.create(name, weight, 1, 64)
+            product = PRODUCTS[name](weight, 1, 64)
             held = {k: v for k, v in vars(product).items() if isinstance(v, np.ndarray)}
             fences = {k: Fenced(v, side, align=v.itemsize) for k, v in held.items()}  # type: ignore[arg-type]
             for key, fence in fences.items():

@@ -22,9 +22,10 @@ from pipelines.models.nets import Layer
 from pipelines.scoring import senones
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.clustering.quantiser import codewords_of
-from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
+from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
+from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.selection import EXACT
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
@@ -176,8 +177,8 @@ def blocks(inputs: int, outputs: int) -> Iterator[tuple[Array, Array]]:
 
 def _play_products() -> None:
     for outputs, inputs in LAYERS:
-        for name, threads in itertools.product(products.names(), (1, 3)):
-            product = products.create(name, weights(outputs, inputs), threads, 64)
+        for name, threads in itertools.product(PRODUCTS, (1, 3)):
+            product = PRODUCTS[name](weights(outputs, inputs), threads, 64)
             for x, out in blocks(inputs, outputs):
                 product.multiply(x, out)
                 if product.into_rows:

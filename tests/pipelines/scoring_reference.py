@@ -121,7 +121,7 @@ def on_lists(family, lists, words, g):
     chosen = np.zeros(g.shape, bool)
     for t, row in enumerate(words):
         for s, k in enumerate(row):
-            for group in range(lists.n_groups):
+            for group in range(lists.start.shape[2] - 1):
                 span = slice(lists.start[s, k, group], lists.start[s, k, group + 1])
                 on = (lists.lanes[span, None] >> np.arange(16)) & 1 > 0
                 chosen[t, group, s, lists.items[span]] = True if family.kind == "Continuous" else on

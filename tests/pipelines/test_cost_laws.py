@@ -16,7 +16,7 @@ from pipelines.models import nets
 from pipelines.models.nets import Net
 from pipelines.scoring import build_scorer, dnn, peaks
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost, Linear
@@ -120,7 +120,7 @@ def test_mixtures_have_laws_that_count_what_the_spans_record(models, families, k
 # -- what the laws of nets and of the front end count ----------------------------------------------
 
 
-WAYS = [*(Dnn(product=name) for name in products.names()), Dnn(dtype="int8")]
+WAYS = [*(Dnn(product=name) for name in PRODUCTS), Dnn(dtype="int8")]
 
 
 @functools.cache

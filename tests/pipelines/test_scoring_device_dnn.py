@@ -19,7 +19,7 @@ from pipelines.models import derived, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.device.arithmetic import PieceStages, Placed
+from pipelines.scoring.device.arithmetic import Placed, of_piece
 from pipelines.scoring.device.dnn import Layers
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE
@@ -146,7 +146,7 @@ def test_operations_are_those_that_torch_counts(made):
     ids = dict.fromkeys(layers.stages, 0)
     with FlopCounterMode(display=False) as counter:
         x, out = torch.zeros(9, made.card.inputs), torch.zeros(9, made.card.senones)
-        layers.score(p, x, out, PieceStages(on, ids, 0))
+        layers.score(p, x, out, on, of_piece(at_once, ids, 0))
     total = 0.0
     for name, law in layers.costs(9, on).items():
         products = law.operations.get(on.gemm)

@@ -85,11 +85,12 @@ def test_rows_of_integers_are_exact(width):
 )
 def test_a_processor_without_the_byte_product_computes_the_same(pairs):
     weight, hidden, products = integers(64)
-    tile = dot_products.make_byte_rows(2, one_instruction=False, pairs=pairs)
+    tile = dot_products.make_byte_rows([2], one_instruction=False, pairs=pairs)
 
     @njit
     def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]
         tile(
+            2,
             places.ctypes.data,
             weights.ctypes.data,
             weights.shape[1],

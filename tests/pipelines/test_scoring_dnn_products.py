@@ -17,10 +17,11 @@ from pipelines.config.dnn import Dnn
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn, thread_pool
 from pipelines.scoring.blocks import Meter
-from pipelines.scoring.dnn import integers, products
+from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
-from pipelines.scoring.dnn.products import Product, scalar, simd
+from pipelines.scoring.dnn.products import PRODUCTS, plain, simd
+from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, has_feature
 from profiler.arrays import Array
@@ -37,14 +38,14 @@ NETS = {
     "one layer": card(Layer(1), senones=17, heads=3),
     "none": card(senones=49, heads=2),
 }
-KINDS = {**{product: {"product": product} for product in products.names()}, "int8": {"dtype": "int8"}}
+KINDS = {**{product: {"product": product} for product in PRODUCTS}, "int8": {"dtype": "int8"}}
 
 
 def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
     return dnn.create(Dnn(**{"product": "blas"} | KINDS[kind]), of, threads, max_frames)
 
 
-@each("name", products.names())
+@each("name", PRODUCTS)
 @each("shape", SHAPES)
 def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name, shape):
     for kept in (1.0, 0.3, 0.05, 0.0):
@@ -59,7 +60,7 @@ def check_product(name: str, shape: tuple[int, int], kept: float) -> None:
     if kept < 1:
         weight[[0, -1]] = weight[16:32] = 0
     weight.setflags(write=False)
-    product = products.create(name, weight, 1, 32)
+    product = PRODUCTS[name](weight, 1, 32)
     assert product.shape == shape
     assert product.nbytes > 0 or not kept
     for n in (*range(1, 18), 23, 32, 9, 1):
@@ -74,15 +75,15 @@ def check_product(name: str, shape: tuple[int, int], kept: float) -> None:
             assert (np.abs(out - exact) <= bound).all()
 
 
-@each("name", products.names())
+@each("name", PRODUCTS)
 def test_threads_share_the_rows_and_change_nothing(name, monkeypatch):
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(4)
     weight = rng.standard_normal((149, 61)).astype(np.float32)
     x = rng.standard_normal((61, 9)).astype(np.float32)
     alone, shared = (np.empty((149, 9), np.float32) for _ in range(2))
-    products.create(name, weight, 1, 16).multiply(x, alone)
-    product = products.create(name, weight, 3, 16)
+    PRODUCTS[name](weight, 1, 16).multiply(x, alone)
+    product = PRODUCTS[name](weight, 3, 16)
     assert product.threads(9) == 3
     product.multiply(x, shared)
     np.testing.assert_allclose(shared, alone, rtol=1e-5, atol=1e-5)
@@ -100,11 +101,6 @@ def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind, monkeypa
         assert counts == [1, shared]
 
 
-def test_an_unknown_product_is_named():
-    with pytest.raises(ValueError, match=r"dnn\.product is 'magic', expected one of .*blas"):
-        products.create("magic", np.zeros((1, 2), np.float32), 1, 1)
-
-
 def assembly(kernel: Any, *arguments: Any) -> str:
     """What the kernel is compiled to for these arguments; a kernel from the cache does not say."""
     fresh = numba.njit(nogil=True, fastmath=kernel.targetoptions.get("fastmath", False))(kernel.py_func)
@@ -118,10 +114,10 @@ def assembly(kernel: Any, *arguments: Any) -> str:
 def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else():
     weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)
     out = np.empty((8, 3), np.float32)
-    plain = assembly(scalar._multiply, weight, frames, out, 0, 8)
-    assert re.search(r"\bv?(fmadd\d*|mul)ss\b", plain)
-    assert not re.search(r"\bv?(fmadd\d*|mul|add)p[sd]\b", plain)
-    product = simd.Weights(weight, 1, 8)
+    code = assembly(plain._multiply, weight, frames, out, 0, 8)
+    assert re.search(r"\bv?(fmadd\d*|mul)ss\b", code)
+    assert not re.search(r"\bv?(fmadd\d*|mul|add)p[sd]\b", code)
+    product = simd.Simd(weight, 1, 8)
     x = np.ascontiguousarray(frames.T)
     tile = assembly(
         simd._multiply, product._panels, (x.ctypes.data, 4, 12), (out.ctypes.data, 4, 12), (8, 3),
@@ -140,16 +136,16 @@ def test_tiles_add_up_every_input_once_whatever_their_number(n):
         weight = rng.integers(-9, 10, (simd.PANEL + 3, inputs)).astype(np.float32)
         x = rng.integers(-9, 10, (inputs, n)).astype(np.float32)
         out = np.full((len(weight), n), np.nan, np.float32)
-        simd.Weights(weight, 1, n).multiply(x, out)
+        simd.Simd(weight, 1, n).multiply(x, out)
         assert (out == weight @ x).all(), inputs
 
 
-@each("kind", products.names())
+@each("kind", PRODUCTS)
 @each("n", [1, 3, 17])
 def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind, n):
     rng = np.random.default_rng(n)
     weight = rng.integers(-9, 10, (20, 8)).astype(np.float32)
-    product = products.create(kind, weight, 1, 17)
+    product = PRODUCTS[kind](weight, 1, 17)
     x, out = np.zeros((8, n), np.float32), np.zeros((20, n), np.float32)
     once = product.bind(x, out)
     for _ in range(3):
@@ -290,12 +286,12 @@ def where(has, what):
 )
 @pytest.mark.parametrize("vectors", [1, 2])
 def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, vectors):
-    tile = make_byte_tile(2, vectors, one_instruction, pairs)
+    tile = make_byte_tile([2], vectors, one_instruction, pairs)
 
     @njit
     def called(x, panel, excess, out):
         begin = panel.ctypes.data, panel.shape[0], excess.ctypes.data, out.ctypes.data
-        tile(x.ctypes.data, x.strides[0], begin[0], begin[1], begin[2], begin[3])
+        tile(2, x.ctypes.data, x.strides[0], begin[0], begin[1], begin[2], begin[3])
 
     rng, groups, outputs = np.random.default_rng(0), 9, vectors * LANES
     weight = rng.integers(-127, 128, (groups, outputs, GROUP)).astype(np.int16)
@@ -331,7 +327,7 @@ MAX_ROWS_SPARSE = 48
 
 
 def made_sparse(name: str, weight: Array, threads: int = 1) -> Product:
-    return products.create(name, weight, threads, MAX_ROWS_SPARSE)
+    return PRODUCTS[name](weight, threads, MAX_ROWS_SPARSE)
 
 
 def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:

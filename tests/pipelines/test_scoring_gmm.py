@@ -294,7 +294,7 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     family = ContinuousGmm(pack(model), 1)
     n, padded = 6, 16
     gaussians, senones = n * 15 * 3 * 5, n * 15
-    costs = all_senones(family.parameters, family.rows(n))
+    costs = all_senones(family.parameters, n)
     assert set(costs) == set(family.stages)
     product, lse = costs["score.gaussians"], costs["score.lse"]
     work = (float(gaussians), 0.0, 0.0)

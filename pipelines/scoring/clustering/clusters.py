@@ -19,12 +19,11 @@ from pipelines.scoring.clustering.shortlists import NOWHERE, means_and_variances
 from pipelines.scoring.gaussians.product import NEVER, NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Cancelling, Progress
-from profiler.arrays import Array, ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
-
 
 Backing = tuple[Array, Array, Array, Array]
 """Weight and cluster that stand for the Gaussians of a block that are not computed: (of_panel, log_weights, expanded,
@@ -40,12 +39,9 @@ def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
     """Whether it is that of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16] in n frames."""
     groups, streams, slots, _, _ = gaussians.shape
     of_panel, log_weights, expanded, densities = backing
-    return (  # type: ignore[no-any-return]
-        of_panel.shape == (groups, streams, slots)
-        and log_weights.shape == (groups, streams, slots, LANES)
-        and len(expanded) == streams
-        and densities.shape == (n, streams, expanded.shape[1])
-    )
+    of_gaussians = of_panel.shape == (groups, streams, slots) and log_weights.shape == (groups, streams, slots, LANES)
+    of_frames = len(expanded) == streams and densities.shape == (n, streams, expanded.shape[1])
+    return of_gaussians and of_frames  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,33 +55,9 @@ class Clusters:
     log_weights: Array
     sizes: Array
 
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless every panel is in an existing cluster."""
-        streams, number = self.sizes.shape
-        groups, depth = -(-number // LANES), self.gaussians.shape[2]
-        check("sizes", self.sizes, np.int64, (streams, number))
-        check("of_panel", self.of_panel, np.uint16, (None, streams, None))
-        check("gaussians", self.gaussians, np.float32, (streams, groups, depth, LANES))
-        check("log_weights", self.log_weights, np.float32, (*self.of_panel.shape, LANES))
-        check_indices("of_panel", self.of_panel, number)
-
-    def check_for(self, gaussians: Array) -> None:
-        """Raise ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
-        depth = self.gaussians.shape[2]
-        check("gaussians", gaussians, np.float32, (*self.of_panel.shape, depth, LANES))
-
     @property
     def count(self) -> int:
         return int(self.sizes.shape[1])
-
-    def choose(self, x: Array, expand: int, densities: Array, expanded: Array) -> int:
-        """Evaluate the cluster Gaussians at frames `x` f32 [n ≤ 64, streams, 2·D + 1] and mark the best `expand`.
-
-        Fills `densities` f32 [n, streams, K + padding] and `expanded` uint64 [streams, K] (bit by frame);
-        returns how many panels are expanded, over all frames.
-        """
-        panels: int = _choose(x, self.gaussians, expand, self.sizes, densities, expanded)
-        return panels
 
 
 def one_cluster(shape: tuple[int, ...]) -> Clusters:
@@ -126,12 +98,8 @@ def cluster(panels: Array, identity: str, size: int, progress: Progress, cancell
             second = (variance + some**2).sum(axis=3).reshape(-1, dim)
             sizes[s] = np.bincount(label, minlength=number)
             _moments_of_clusters(label, number, count, first, second, average[s], gaussians[s])
-        return {
-            "of_panel": of_panel,
-            "gaussians": gaussians,
-            "log_weights": _log_weights(panels, means),
-            "sizes": sizes,
-        }
+        log_weights = _log_weights(panels, means)
+        return {"of_panel": of_panel, "gaussians": gaussians, "log_weights": log_weights, "sizes": sizes}
 
     return Clusters(**cache.prepared("clusters", (identity, size), make))
 
@@ -141,19 +109,17 @@ def _moments_of_clusters(
 ) -> None:
     """Put the Gaussian of each cluster into panels `out` f32 [K/16, 2·D + 1, 16]."""
     total = np.maximum(np.bincount(label, count[:, 0], number), 1)
+    panel, lane = np.divmod(np.arange(number), LANES)
+    out[panel, -1, lane] = 0
     for d in range(first.shape[1]):
         mean = np.bincount(label, first[:, d], number) / total
         variance = np.bincount(label, second[:, d], number) / total - mean**2
         variance = np.maximum(variance, 1e-3 * average[d])
-        rows = np.arange(number) // LANES, np.arange(number) % LANES
-        out[rows[0], d, rows[1]] = -0.5 / variance
-        out[rows[0], first.shape[1] + d, rows[1]] = mean / variance
-        constant = -0.5 * (np.log(2 * math.pi * variance) + mean**2 / variance)
-        if d == 0:
-            out[rows[0], -1, rows[1]] = 0
-        out[rows[0], -1, rows[1]] += constant
-    empty = np.flatnonzero(np.bincount(label, minlength=number) == 0)
-    out[empty // LANES, -1, empty % LANES] = NEVER
+        out[panel, d, lane] = -0.5 / variance
+        out[panel, first.shape[1] + d, lane] = mean / variance
+        out[panel, -1, lane] += -0.5 * (np.log(2 * math.pi * variance) + mean**2 / variance)
+    empty = np.bincount(label, minlength=number) == 0
+    out[panel[empty], -1, lane[empty]] = NEVER
 
 
 def _log_weights(panels: Array, means: Array) -> Array:
@@ -164,8 +130,7 @@ def _log_weights(panels: Array, means: Array) -> Array:
     logs = np.log(precision, out=np.zeros_like(precision), where=real)
     density = 0.5 * (logs - math.log(2 * math.pi) - np.where(real, means, 0.0) ** 2 * precision)
     constant = panels[:, :, :, 2 * dim].astype(np.float64)
-    result: Array = (constant - np.where(real, density, 0.0).sum(axis=3)).astype(np.float32)
-    return result
+    return (constant - np.where(real, density, 0.0).sum(axis=3)).astype(np.float32)  # type: ignore[no-any-return]
 
 
 @njit(nogil=True, cache=True)
@@ -196,7 +161,12 @@ def _least_kept(values: Array, number: int, keep: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _choose(x: Array, gaussians: Array, expand: int, sizes: Array, densities: Array, expanded: Array) -> int:
+def choose(x: Array, gaussians: Array, expand: int, sizes: Array, densities: Array, expanded: Array) -> int:
+    """Evaluate the cluster Gaussians at frames `x` f32 [n ≤ 64, streams, 2·D + 1] and mark the best `expand`.
+
+    Fills `densities` f32 [n, streams, K + padding] and `expanded` uint64 [streams, K] (bit by frame); returns how many
+    panels are expanded, over all frames.
+    """
     n, streams, depth = x.shape
     groups, number = gaussians.shape[1], sizes.shape[1]
     row = densities.shape[2]
@@ -209,22 +179,15 @@ def _choose(x: Array, gaussians: Array, expand: int, sizes: Array, densities: Ar
         or densities.shape != (n, streams, row)
         or not 0 < number <= row <= groups * LANES
     ):
-        raise ArrayError("_choose: frames, clusters and densities do not fit each other")
+        raise ArrayError("choose: frames, clusters and densities do not fit each other")
     products = np.empty((n, groups * LANES), np.float32)
     keep = min(expand, number)
     expanded[:] = 0
     panels = 0
     for s in range(streams):
-        multiply(
-            address(x, np.float32) + s * depth * 4,
-            streams * depth * 4,
-            n,
-            address(gaussians, np.float32) + s * groups * depth * LANES * 4,
-            groups,
-            depth,
-            address(products, np.float32),
-            NOTHING,
-        )
+        frames, panel = address(x, np.float32) + s * depth * 4, groups * depth * LANES * 4
+        clusters, to = address(gaussians, np.float32) + s * panel, address(products, np.float32)
+        multiply(frames, streams * depth * 4, n, clusters, groups, depth, to, NOTHING)
         for t in range(n):
             for k in range(row):
                 densities[t, s, k] = products[t, k]

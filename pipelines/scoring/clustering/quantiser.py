@@ -8,7 +8,8 @@ goes down it by one dot product a level and arrives at a codeword that is near, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from pipelines.scoring.blocks import Meter
 from pipelines.scoring.gaussians.product import NOTHING, expand, multiply
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Cancelling, Progress
-from profiler.arrays import Array, ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError, check_indices
 from profiler.errors import Cancelled
 
 if TYPE_CHECKING:
@@ -33,42 +34,35 @@ MAX_POINTS = 32_768
 SEED = 1993
 FAR = 1e30  # squared norm of padding codewords: never the nearest
 
-
 QUANTISE = "score.quantise"
 """Stage: expanding the frames and finding their codewords; work `codewords`: how many were compared."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Codebook:
     """Codewords of all streams, and what finds the nearest.
 
     `words` f32 [streams, K, D], about the centre of the features; `scale` f32 [streams, D]: 1 / (σ² D).
-    `panels` f32 [streams, K/16, D + 1, 16]: products with [x, 1] are largest for the nearest codeword.
     `planes` f32 [streams, nodes, D + 1], `children` int32 [streams, nodes, 2]: at a node take the second
     child when the product with [x, 1] is positive; a child c < 0 is the codeword ~c.
     """
 
     words: Array
     scale: Array
-    panels: Array
     planes: Array
     children: Array
+    panels: Array = field(init=False)
+    """F32 [streams, K/16, D + 1, 16]: products with [x, 1] are largest for the nearest codeword."""
 
     def __post_init__(self) -> None:
-        """Raise ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
-        streams, size, dim = self.words.shape
-        nodes = self.planes.shape[1]
-        check("words", self.words, np.float32, (streams, size, dim))
-        check("scale", self.scale, np.float32, (streams, dim))
-        check("panels", self.panels, np.float32, (streams, -(-size // LANES), dim + 1, LANES))
-        check("planes", self.planes, np.float32, (streams, nodes, dim + 1))
-        check("children", self.children, np.int32, (streams, nodes, 2))
-        inner = self.children >= 0
+        """Raise ArrayError unless every path down the tree ends at a codeword: the kernel trusts it."""
+        nodes, inner = self.planes.shape[1], self.children >= 0
         check_indices("nodes of the tree", self.children[inner], nodes)
-        check_indices("codewords of the tree", ~self.children[~inner], size)
+        check_indices("codewords of the tree", ~self.children[~inner], self.size)
         # A node's children come after it, so that no path leads back.
         if (inner & (self.children <= np.arange(nodes)[:, None])).any() or not nodes:
             raise ArrayError("the tree of the codewords has no node or leads back to one")
+        self.panels = _panels(self.words, self.scale)
 
     @property
     def size(self) -> int:
@@ -85,8 +79,8 @@ class Codebook:
         return compared
 
 
-def train(means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling) -> Codebook:
-    """A codebook of `size` codewords per stream (fewer where there are not as many different means).
+def train(means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling) -> dict[str, Array]:
+    """The arrays of a Codebook of `size` codewords per stream (fewer where there are not as many different means).
 
     `means`: f32 [n, D] for each stream, about the centre of the features; `scale` as in Codebook.
     """
@@ -107,17 +101,7 @@ def train(means: list[Array], scale: Array, size: int, progress: Progress, cance
         planes[s, : len(plane)] = plane
         planes[s, :, :-1] *= np.sqrt(scale[s])
         children[s, : len(child)] = child
-    return Codebook(words, scale, _panels(words, scale), planes, children)
-
-
-def restore(arrays: dict[str, Array]) -> Codebook:
-    words, scale = arrays["words"], arrays["scale"]
-    return Codebook(words, scale, _panels(words, scale), arrays["planes"], arrays["children"])
-
-
-def stored(codebook: Codebook) -> dict[str, Array]:
-    names = ("words", "scale", "planes", "children")
-    return {name: getattr(codebook, name) for name in names}
+    return {"words": words, "scale": scale, "planes": planes, "children": children}
 
 
 def kmeans(points: Array, size: int, rng: np.random.Generator, cancelled: Cancelling, rounds: int = ROUNDS) -> Array:
@@ -183,8 +167,7 @@ def _panels(words: Array, scale: Array) -> Array:
     wide[:, :, dim] = -FAR
     wide[:, :size, :dim] = words * scale[:, None]
     wide[:, :size, dim] = -0.5 * (words**2 * scale[:, None]).sum(2)
-    panels = wide.reshape(streams, groups, LANES, dim + 1).swapaxes(2, 3)
-    return aligned_copy(panels)
+    return aligned_copy(wide.reshape(streams, groups, LANES, dim + 1).swapaxes(2, 3))
 
 
 @njit(nogil=True, cache=True)
@@ -202,16 +185,9 @@ def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) 
     ):
         raise ArrayError("_nearest: frames, codewords and what is found do not fit each other")
     for s in range(streams):
-        multiply(
-            address(x, np.float32) + (s * expanded + dim) * 4,
-            streams * expanded * 4,
-            n,
-            address(panels, np.float32) + s * groups * rows * LANES * 4,
-            groups,
-            rows,
-            address(products, np.float32),
-            NOTHING,
-        )
+        frames, words = address(x, np.float32) + (s * expanded + dim) * 4, address(panels, np.float32)
+        here, to = words + s * groups * rows * LANES * 4, address(products, np.float32)
+        multiply(frames, streams * expanded * 4, n, here, groups, rows, to, NOTHING)
         for t in range(n):
             best = 0
             for k in range(1, size):
@@ -272,21 +248,18 @@ class Codewords:
 
 
 def codewords_of(model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling) -> Codewords:
-    """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
+    """The codebook of `size` codewords for `model` (fewer if it has fewer senones), from the cache or trained now.
 
-    Raises Cancelled. It has fewer codewords where the model has fewer senones.
+    Raises Cancelled.
     """
     points = _senone_means(model)
     centre = points.mean(0)
     variance = model.variances.mean(axis=(0, 2), dtype=np.float64).ravel()
     scale = (1.0 / (variance * len(variance)))[None].astype(np.float32)
 
-    def make() -> dict[str, Array]:
-        made = train([points - centre], scale, size, progress, cancelled)
-        return stored(made)
-
-    arrays = cache.prepared("codewords", (cache.digest(points, scale), size), make)
-    return Codewords(restore(arrays), centre)
+    facts = cache.digest(points, scale), size
+    make = partial(train, [points - centre], scale, size, progress, cancelled)
+    return Codewords(Codebook(**cache.prepared("codewords", facts, make)), centre)
 
 
 def _senone_means(model: AcousticModel) -> Array:

@@ -27,7 +27,7 @@ from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.maxima import reached
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows
 from pipelines.scoring.strategy import Cancelling, Progress
-from profiler.arrays import Array, ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError
 from profiler.errors import BadInput, Cancelled
 
 NOWHERE = np.float32(1e15)
@@ -52,44 +52,15 @@ class Shortlists:
     items: Array
     lanes: Array
 
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless every list is a range of the items."""
-        streams, size, _ = self.codebook.words.shape
-        check("start", self.start, np.int32, (streams, size, None))
-        check("items", self.items, np.uint8, (None,))
-        check("lanes", self.lanes, np.uint16, (len(self.items),))
-        begin, end = self.start[:, :, :-1], self.start[:, :, 1:]
-        if self.start.min() < 0 or self.start.max() > len(self.items) or (begin > end).any():
-            raise ArrayError(f"start does not divide {len(self.items)} items into lists")
-
-    def check_for(self, gaussians: Array) -> None:
-        """ArrayError unless these are lists of panels of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
-        groups, streams, slots, depth, _ = gaussians.shape
-        dim = self.codebook.words.shape[2]
-        if self.start.shape[::2] != (streams, groups + 1) or depth != 2 * dim + 1:
-            raise ArrayError(f"lists {self.start.shape} are not of Gaussians {gaussians.shape}")
-        check_indices("items", self.items, slots)
-        lengths = np.diff(self.start, axis=2)
-        # None empty: the likeliest panel is on every list.
-        if lengths.min() < 1 or lengths.max() > slots:
-            raise ArrayError(f"lists of {lengths.min()} to {lengths.max()} of {slots} panels")
-
-    @property
-    def _lists(self) -> float:
-        return float(self.start.shape[0] * self.start.shape[1] * self.n_groups)
-
     @property
     def mean_panels(self) -> float:
-        return len(self.items) / self._lists
+        """Panels on a list, on average."""
+        return len(self.items) / self.start[:, :, 1:].size
 
     @property
     def mean_lanes(self) -> float:
-        listed = int(np.bitwise_count(self.lanes).sum(dtype=np.int64))
-        return listed / self._lists
-
-    @property
-    def n_groups(self) -> int:
-        return int(self.start.shape[2] - 1)
+        """Gaussians that are listed themselves, on average."""
+        return int(np.bitwise_count(self.lanes).sum(dtype=np.int64)) / self.start[:, :, 1:].size
 
 
 def trivial(shape: tuple[int, ...]) -> Shortlists:
@@ -99,7 +70,6 @@ def trivial(shape: tuple[int, ...]) -> Shortlists:
     book = Codebook(
         np.zeros((streams, 1, dim), np.float32),
         np.ones((streams, dim), np.float32),
-        np.zeros((streams, 1, dim + 1, LANES), np.float32),
         np.zeros((streams, 1, dim + 1), np.float32),
         np.full((streams, 1, 2), -1, np.int32),
     )
@@ -131,9 +101,9 @@ def codebook_of(panels: Array, identity: str, size: int, progress: Progress, can
             flat = means[:, s].swapaxes(2, 3).reshape(-1, dim)
             points.append(flat[flat[:, 0] < NOWHERE])
         scale = (1 / (dim * variances)).astype(np.float32)
-        return quantiser.stored(quantiser.train(points, scale, size, progress, cancelled))
+        return quantiser.train(points, scale, size, progress, cancelled)
 
-    return quantiser.restore(cache.prepared("codebook", (identity, size), make))
+    return Codebook(**cache.prepared("codebook", (identity, size), make))
 
 
 def build(
@@ -170,8 +140,7 @@ def build(
                     raise Cancelled
                 progress("listing the Gaussians", (s + at / size) / streams)
                 some = codebook.words[s, at : at + AT_ONCE]
-                ones = np.ones((len(some), 1), np.float32)
-                words = np.concatenate([some**2, some, ones], axis=1)
+                words = np.concatenate([some**2, some, np.ones((len(some), 1), np.float32)], axis=1)
                 masks = np.empty((len(some), groups, slots), np.uint16)
                 products = np.empty((len(some), slots * LANES), np.float32)
                 _masks(words, rows, panels[:, s], bound, shared, products, masks)
@@ -184,9 +153,7 @@ def build(
                 lanes.append(masks[on])
         return {"start": start, "items": np.concatenate(items), "lanes": np.concatenate(lanes)}
 
-    facts = (identity, codebook.size, float(threshold))
-    arrays = cache.prepared("shortlists", facts, make)
-    return Shortlists(codebook, arrays["start"], arrays["items"], arrays["lanes"])
+    return Shortlists(codebook, **cache.prepared("shortlists", (identity, codebook.size, float(threshold)), make))
 
 
 def _distance_rows(panels: Array, scale: Array) -> Array:
@@ -230,8 +197,7 @@ def _masks(words: Array, rows: Array, panels: Array, bound: Any, shared: bool, p
         multiply(here, depth * 4, n, at, slots, depth, found, NOTHING)
         for k in range(n):
             for m in range(slots):
-                place = found + (k * row + m * lanes) * 4
-                masks[k, g, m] = reached(place, bound)
+                masks[k, g, m] = reached(found + (k * row + m * lanes) * 4, bound)
         at = address_of_rows(panels, np.float32) + g * panels.strides[0]
         multiply(here, depth * 4, n, at, slots, depth, found, NOTHING)
         for k in range(n):

@@ -24,8 +24,6 @@ from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from profiler.arrays import Array
 from profiler.costs import Cost
 
-USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
-
 
 class ContinuousGmm:
     """Parameters and workspace of one continuous model; strategies build on its stages."""
@@ -43,18 +41,10 @@ class ContinuousGmm:
         self.dim = p.dim
         self.pool = BlockPool(threads, np.ones(p.n_groups))
         self.per_senone = p.n_streams * p.n_components
-        # The same Gaussians per call, at most: a call stays below 50 ms, so that others get their turn.
-        self.frames_per_call = min(MAX_FRAMES, max(8, MAX_FRAMES * USUAL // p.n_components // 8 * 8))
         self._x = np.empty((MAX_FRAMES, p.n_streams, p.expanded), np.float32)
-        lanes = -(-p.n_components // LANES) * LANES
-        self._workspace = {
-            first: (
-                aligned((MAX_FRAMES, p.n_components * LANES)),
-                aligned((2, MAX_FRAMES, LANES)),
-                aligned((MAX_FRAMES, p.n_streams, lanes)),
-            )
-            for first, _ in self.pool.ranges
-        }
+        row, lanes = p.n_components * LANES, -(-p.n_components // LANES) * LANES
+        shapes = (MAX_FRAMES, row), (2, MAX_FRAMES, LANES), (MAX_FRAMES, p.n_streams, lanes)
+        self._workspace = {first: [aligned(shape) for shape in shapes] for first, _ in self.pool.ranges}
 
     def small(self) -> ContinuousGmm:
         return ContinuousGmm(self.parameters.small(), threads=1)
@@ -74,8 +64,8 @@ class ContinuousGmm:
 
         With `best` a mixture is as likely as its best component: no exponentials.
         """
-        for at in range(0, len(features), self.frames_per_call):
-            call = slice(at, at + self.frames_per_call)
+        for at in range(0, len(features), self.parameters.frames_per_call):
+            call = slice(at, at + self.parameters.frames_per_call)
             self._score(self.expand(features[call]), scores[call], meter, best)
 
     def _score(self, x: Array, scores: Array, meter: Meter, best: bool) -> None:
@@ -83,8 +73,7 @@ class ContinuousGmm:
 
         def part(first: int, last: int, meter: Meter) -> None:
             tile, sums, _ = self._workspace[first]
-            gaussians_at = self.parameters.gaussians
-            lse_ns = kernels.dense(x, gaussians_at, tile, sums, scores, first, last, best)
+            lse_ns = kernels.dense(x, self.parameters.gaussians, tile, sums, scores, first, last, best)
             meter.close("score.gaussians", gaussians, later_ns=lse_ns)
             meter.close("score.lse", 0 if best else gaussians, len(x) * self.n_senones)
 
@@ -95,16 +84,13 @@ class ContinuousGmm:
         self.expand(features)
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        """Exact scores of some senones in frames first … last − 1: `FrameScorer.score_some`."""
         x, rows = self._x[first:last], scores[first:last]
-        panels = self.parameters.by_senone
         n_active, groups = len(senones), self.parameters.n_groups
         gaussians = (last - first) * n_active * self.per_senone
 
         def part(first: int, last: int, meter: Meter) -> None:
-            _, _, densities = self._workspace[first]
             share = senones[n_active * first // groups : n_active * last // groups]
-            lse_ns = kernels.some(x, panels, share, densities, rows)
+            lse_ns = kernels.some(x, self.parameters.by_senone, share, self._workspace[first][2], rows)
             meter.close("score.gaussians", gaussians, later_ns=lse_ns)
             meter.close("score.lse", gaussians, len(x) * n_active)
 
@@ -112,10 +98,6 @@ class ContinuousGmm:
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         return laws.some_senones(self.parameters, frames)
-
-    def rows(self, frames: int) -> int:
-        """Frames of a call of the kernel, for blocks of `frames`."""
-        return min(frames, self.frames_per_call)
 
 
 NO_BACKING: Backing = (
@@ -130,20 +112,16 @@ NO_BACKING: Backing = (
 class Workspace:
     """Arrays of one thread, for its groups first … last − 1."""
 
-    def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
-        p = family.parameters
-        most = (last - first) * p.n_streams * p.n_components
-        self.queue: Queue = (
-            np.arange(first, last),
-            np.full(last - first, EVERY),
-            np.empty((last - first) * p.n_streams, np.int64),
-            np.empty(most + AHEAD, np.int64),
-            np.empty(most + AHEAD, np.uint64),
-        )
+    def __init__(self, p: PackedContinuous, first: int, last: int) -> None:
+        ends = (last - first) * p.n_streams
+        room = ends * p.n_components + AHEAD
+        places, frame_bits = np.empty(room, np.int64), np.empty(room, np.uint64)
+        groups, lanes = np.arange(first, last), np.full(last - first, EVERY)
+        self.queue: Queue = groups, lanes, np.empty(ends, np.int64), places, frame_bits
         self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
         self.sums = aligned((2, LANES))
 
 
 def workspaces(family: ContinuousGmm) -> dict[int, Workspace]:
     """One for each thread of the family, by the first of its groups."""
-    return {first: Workspace(family, first, last) for first, last in family.pool.ranges}
+    return {first: Workspace(family.parameters, first, last) for first, last in family.pool.ranges}

@@ -16,26 +16,7 @@ from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
-from profiler.process.numba_flags import njit_part
 from profiler.recording.kernel_spans import now_ns
-
-
-@njit_part
-def add_stream(at: int, components: int, products: int, shifts: int, t: int, best: bool) -> None:
-    """Add a stream's log densities f32 [M, 16] at `at` to the sums of frame `t`, or with `best` the best of them."""
-    shift = shifts + t * VECTOR_BYTES
-    if best:
-        max_down(at, components, shift)
-    else:
-        sum_exp_down(at, components, products + t * VECTOR_BYTES, shift)
-
-
-@njit_part
-def finish(products: int, shifts: int, t: int, target: int, width: int) -> None:
-    """Write the first `width` sums of frame `t` to `target`, as logarithms f32."""
-    product = products + t * VECTOR_BYTES
-    log_plus(product, shifts + t * VECTOR_BYTES, product)
-    copy_floats(target, product, width)
 
 
 @njit(nogil=True, cache=True)
@@ -74,44 +55,26 @@ def dense(
             for i in range(together):
                 s = stream + i
                 here = address(gaussians, np.float32) + (group * streams + s) * expanded * row
-                multiply(
-                    address(x, np.float32) + s * expanded * 4,
-                    streams * expanded * 4,
-                    n,
-                    here,
-                    components,
-                    expanded,
-                    address(tile, np.float32) + i * n * row,
-                    # One row is bound by memory: a prefetch would only wait.
-                    here + expanded * row if n > 1 else NOTHING,
-                )
+                frames, to = address(x, np.float32) + s * expanded * 4, address(tile, np.float32) + i * n * row
+                # One row is bound by memory: a prefetch would only wait.
+                later = here + expanded * row if n > 1 else NOTHING
+                multiply(frames, streams * expanded * 4, n, here, components, expanded, to, later)
             begin = now_ns()
             for i in range(together):
                 for t in range(n):
-                    at = address(tile, np.float32) + (i * n + t) * row
-                    add_stream(at, components, products, shifts, t, best)
+                    at, shift = address(tile, np.float32) + (i * n + t) * row, shifts + t * VECTOR_BYTES
+                    if best:
+                        max_down(at, components, shift)
+                    else:
+                        sum_exp_down(at, components, products + t * VECTOR_BYTES, shift)
             if stream + together == streams:
                 width = min(LANES, senones - group * LANES)
                 for t in range(n):
-                    target = address(scores, np.float32) + (t * senones + group * LANES) * 4
-                    finish(products, shifts, t, target, width)
+                    product = products + t * VECTOR_BYTES
+                    log_plus(product, shifts + t * VECTOR_BYTES, product)
+                    copy_floats(address(scores, np.float32) + (t * senones + group * LANES) * 4, product, width)
             lse_ns += now_ns() - begin
     return lse_ns
-
-
-@njit_part
-def log_of_one(at: int, streams: int, apart: int, panels: int) -> float:
-    """Log-sum-exp of the log densities of one senone and frame, f32 [P·16] at `at`, added up over streams.
-
-    `apart`: bytes from a stream to the next.
-    """
-    product, shift = np.float32(1), np.float32(0)
-    for s in range(streams):
-        best = largest(at + s * apart, panels)
-        product *= sum_exp(at + s * apart, panels, best)
-        shift += best
-    total: float = np.log(product) + shift
-    return total
 
 
 @njit(nogil=True, cache=True)
@@ -143,20 +106,20 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
         for i in range(count):
             for s in range(streams):
                 which = senones[chunk + i] * streams + s
+                frames, here = address(x, np.float32) + s * expanded * 4, address(by_senone, np.float32)
+                to = address(densities, np.float32) + (i * streams + s) * n * row
                 multiply(
-                    address(x, np.float32) + s * expanded * 4,
-                    streams * expanded * 4,
-                    n,
-                    address(by_senone, np.float32) + which * expanded * row,
-                    panels,
-                    expanded,
-                    address(densities, np.float32) + (i * streams + s) * n * row,
-                    NOTHING,
+                    frames, streams * expanded * 4, n, here + which * expanded * row, panels, expanded, to, NOTHING
                 )
         begin = now_ns()
         for i in range(count):
             for t in range(n):
-                at = address(densities, np.float32) + (i * streams * n + t) * row
-                scores[t, senones[chunk + i]] = log_of_one(at, streams, n * row, panels)
+                product, shift = np.float32(1), np.float32(0)
+                for s in range(streams):
+                    at = address(densities, np.float32) + ((i * streams + s) * n + t) * row
+                    best = largest(at, panels)
+                    product *= sum_exp(at, panels, best)
+                    shift += best
+                scores[t, senones[chunk + i]] = np.log(product) + shift
         lse_ns += now_ns() - begin
     return lse_ns

@@ -95,12 +95,8 @@ def _computed(
             td = to + d * row + counts[d] * VECTOR_BYTES
             counts[c] += 1
             counts[d] += 1
-            _panel_4(
-                panel,
-                expanded,
-                later,
-                (frame + a * step, frame + b * step, frame + c * step, frame + d * step, ta, tb, tc, td),
-            )
+            four = frame + a * step, frame + b * step, frame + c * step, frame + d * step, ta, tb, tc, td
+            _panel_4(panel, expanded, later, four)
 
 
 @njit_part
@@ -174,7 +170,7 @@ def queued(
 
 @njit(nogil=True, cache=True)
 def dense_of_bytes(x: Array, panels: Array, tile: Array, sums: Array, scores: Array, first: int, last: int) -> int:
-    """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `listed`."""
+    """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `queued`."""
     n, streams, depth = x.shape
     groups, _, slots, size = panels.shape
     row = slots * LANES * 4
@@ -206,7 +202,7 @@ def dense_of_bytes(x: Array, panels: Array, tile: Array, sums: Array, scores: Ar
 
 @njit(nogil=True, cache=True)
 def queued_of_bytes(x: Array, queue: Queue, panels: Array, tile: Array, sums: Array, scores: Array) -> int:
-    """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
+    """As `queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
     groups, lanes, ends, offsets, frame_bits = queue
     row = tile.shape[1] * 4
@@ -229,7 +225,7 @@ def queued_of_bytes(x: Array, queue: Queue, panels: Array, tile: Array, sums: Ar
         counts[:] = 0
         for s in range(streams):
             while at < ends[place * streams + s]:
-                panel, later, frames = (base + offsets[at], base + offsets[at + AHEAD], frame_bits[at])
+                panel, later, frames = base + offsets[at], base + offsets[at + AHEAD], frame_bits[at]
                 at += 1
                 while frames:
                     t = lowest_bit(frames)

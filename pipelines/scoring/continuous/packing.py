@@ -25,10 +25,13 @@ from numba import njit
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned
-from profiler.arrays import Array, ArrayError, check
+from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
+
+USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +42,6 @@ class PackedContinuous:
     n_components: int
     centre: Array
     gaussians: Array
-
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless the Gaussians are those of `n_senones` senones."""
-        _, streams, _, expanded, _ = self.gaussians.shape
-        groups = -(-self.n_senones // LANES)
-        wanted = groups, streams, self.n_components, expanded, LANES
-        check("gaussians", self.gaussians, np.float32, wanted)
-        check("centre", self.centre, np.float32, (streams * (expanded // 2),))
 
     def small(self) -> PackedContinuous:
         senones = min(LANES, self.n_senones)
@@ -74,6 +69,11 @@ class PackedContinuous:
     def dim(self) -> int:
         return len(self.centre)
 
+    @property
+    def frames_per_call(self) -> int:
+        """For the same Gaussians in a call, at most: one stays below 50 ms, so that others get their turn."""
+        return min(MAX_FRAMES, max(8, MAX_FRAMES * USUAL // self.n_components // 8 * 8))
+
     @cached_property
     def identity(self) -> str:
         return cache.digest(self.centre, self.gaussians)
@@ -82,8 +82,7 @@ class PackedContinuous:
     def by_senone(self) -> Array:
         """Panels of 16 components of one senone, f32 [S, streams, P, K, 16]."""
         panels = -(-self.n_components // LANES)
-        shape = (self.n_senones, self.n_streams, panels, self.expanded, LANES)
-        result = aligned(shape)
+        result = aligned((self.n_senones, self.n_streams, panels, self.expanded, LANES))
         result[:, :, -1, -1, self.n_components - (panels - 1) * LANES :] = NEVER
         for group, senones in zip(self.gaussians, range(0, self.n_senones, LANES), strict=True):
             for first in range(0, self.n_components, LANES):
@@ -157,12 +156,11 @@ time are quadratic in it."""
 def align(gaussians: Array) -> None:
     """Reorder the components within each senone, in place: `gaussians` f32 [G, streams, M, K, 16].
 
-    Gaussian selection takes or leaves whole panels (one component of each of the 16 senones of a group: 27 or 79
-    contiguous vectors), because scattered Gaussians cost more to gather than to compute. Which component of a senone
-    stands in which panel is free, so each senone's components are matched to those of its neighbours: the slots have
-    centres, every senone hands each slot its nearest component that is left, exchanges pairs while that brings them
-    nearer, and the centres move to the means of what they hold, as in k-means with sizes fixed. Scores do not change
-    but for the order of summation.
+    Gaussian selection takes or leaves whole panels (one component of each of the 16 senones of a group), because
+    scattered Gaussians cost more to gather than to compute. Which component of a senone stands in which panel is free,
+    so each senone's components are matched to those of its neighbours: the slots have centres, every senone hands each
+    slot its nearest component that is left, exchanges pairs while that brings them nearer, and the centres move to the
+    means of what they hold, as in k-means with sizes fixed. Scores change in the order of summation alone.
     """
     dim = gaussians.shape[3] // 2
     precision = -2.0 * gaussians[:, :, :, :dim].mean(axis=(0, 2, 4), dtype=np.float64)

@@ -18,7 +18,6 @@ from profiler.process.numba_flags import njit_part
 EVERY = np.uint16((1 << LANES) - 1)
 """All lanes."""
 
-
 Queue = tuple[Array, Array, Array, Array, Array]
 """Panels of a thread's groups: (groups, lanes, ends, offsets, frame_bits).
 
@@ -44,10 +43,7 @@ def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
     panels = len(groups) * streams * most + AHEAD
     if len(ends) < len(groups) * streams or len(offsets) < panels or len(frame_bits) < panels:
         return False
-    for group in groups:  # noqa: SIM110 (numba)
-        if not 0 <= group < all_groups:
-            return False
-    return True
+    return not len(groups) or (groups.min() >= 0 and groups.max() < all_groups)  # type: ignore[no-any-return]
 
 
 @njit_part

@@ -23,14 +23,14 @@ FRAME_CALLS = 6
 """Calls of numpy by `Int8Gaussians.frames`."""
 
 
-def all_senones(p: PackedContinuous, rows: int) -> dict[str, Cost]:
-    """Laws of `kernels.dense` in calls of `rows` frames.
+def all_senones(p: PackedContinuous, frames: int) -> dict[str, Cost]:
+    """Laws of `kernels.dense` for blocks of `frames` frames.
 
     The parameters come from memory once per call, which is compulsory; the log densities stay in the second cache
     until log-sum-exp takes them, those of all streams where they fit the tile together. The last group of senones may
     not be full: lanes are computed that nobody uses.
     """
-    padding = p.n_groups * LANES / p.n_senones
+    padding, rows = p.n_groups * LANES / p.n_senones, min(frames, p.frames_per_call)
     together = p.n_streams if rows * p.n_streams <= MAX_FRAMES else 1
     parameters = float(p.gaussians.nbytes)
     tile = float(rows * together * p.n_components * LANES * FLOAT)
@@ -89,19 +89,14 @@ def with_best(laws: Mapping[str, Cost], per_senone: float) -> dict[str, Cost]:
 
 
 def chosen(
-    p: PackedContinuous,
-    rows: int,
-    frames: int,
-    share: float,
-    called: Mapping[str, Linear],
-    eight: Int8Gaussians | None = None,
+    p: PackedContinuous, frames: int, share: float, called: Mapping[str, Linear], eight: Int8Gaussians | None = None
 ) -> dict[str, Cost]:
     """Laws of `listed.queued` and `queued_of_bytes` when a `share` of the Gaussians is computed.
 
     Compulsory: the parameters of what one frame keeps, once a call, should all frames keep the same; at most each
-    frame's for itself. `called`: calls that the Gaussians take; `eight`: where they are in 8 bits; `rows` as above.
+    frame's for itself. `called`: calls that the Gaussians take; `eight`: where they are in 8 bits.
     """
-    each = float(p.expanded * FLOAT) if eight is None else eight.bytes_each
+    each = float(p.expanded * FLOAT if eight is None else eight.panels.shape[3] / LANES)
     gaussians = Cost(
         operations={"fma": per(2.0 * p.expanded)} if eight is None else _in_bytes(eight),
         bytes_min=per(each / frames),
@@ -109,23 +104,19 @@ def chosen(
         working_set_bytes=min(frames * (share * p.n_gaussians * each), p.n_gaussians * each),
         calls=called,
     )
-    return all_senones(p, rows) | {"score.gaussians": gaussians}
+    return all_senones(p, frames) | {"score.gaussians": gaussians}
 
 
-def best_of_senones(p: PackedContinuous, rows: int, frames: int, keep: int) -> dict[str, Cost]:
+def best_of_senones(p: PackedContinuous, frames: int, keep: int) -> dict[str, Cost]:
     """Laws of `eliminate.eliminate`: the `keep` best components of each senone and stream.
 
     Besides its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for each
     place among the best. A group's panels are read from memory once a call: they fit the second cache.
     """
-    full = all_senones(p, rows)
-    gaussians = replace(
-        full["score.gaussians"],
-        operations={"fma": per(2.0 * p.expanded + (2.0 * PARTS + 2.0 * keep))},
-        bytes_min=per(p.expanded * FLOAT / frames),
-        bytes_max=per(float(p.expanded * FLOAT)),
-    )
-    return full | {"score.gaussians": gaussians}
+    full, each = all_senones(p, frames), float(p.expanded * FLOAT)
+    operations = {"fma": per(2.0 * p.expanded + (2.0 * PARTS + 2.0 * keep))}
+    law = replace(full["score.gaussians"], operations=operations, bytes_min=per(each / frames), bytes_max=per(each))
+    return full | {"score.gaussians": law}
 
 
 def gaussians_in_bytes(eight: Int8Gaussians, stored: float = 0.0) -> Cost:

@@ -20,7 +20,7 @@ from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines.scoring.dnn.nnet3.plan import Plan, Step
-    from pipelines.scoring.dnn.products import Product
+    from pipelines.scoring.dnn.products.base import Product
     from pipelines.scoring.dnn.quantised import Quantised
 
 MOVED = 3.0
@@ -54,26 +54,27 @@ def scaled_splice(card: Card, frames: int) -> Cost:
 
 
 def product(
-    shape: tuple[int, int],
-    nbytes: float,
+    weights: Product,
     frame: float,
     times: float,
     most: float,
     *,
-    multiplied: float,
+    multiplied: float | None = None,
     operation: str = "gemm",
     packed: float = 1.0,
     called: Mapping[str, Linear] | None = None,
 ) -> Cost:
-    """Law of `times` products of weights [outputs, inputs], `nbytes` each: these once a call, activations in and out.
+    """Law of `times` products of `weights` [outputs, inputs]: these once a call, activations in and out.
 
-    `multiplied`: weights that are multiplied. At most a frame moves `most` bytes, a call the weights `packed` times.
+    `multiplied`: weights that are multiplied, if not all. At most a frame moves `most` bytes, a call the weights
+    `packed` times.
     """
-    outputs, inputs = shape
+    (outputs, inputs), nbytes = weights.shape, times * weights.nbytes
+    number = outputs * inputs if multiplied is None else multiplied
     return Cost(
-        operations={operation: per(2.0 * multiplied * frame)},
-        bytes_min=per(FLOAT * (inputs + outputs) * frame, fixed=times * nbytes),
-        bytes_max=per(most * frame, fixed=packed * times * nbytes),
+        operations={operation: per(2.0 * number * frame)},
+        bytes_min=per(FLOAT * (inputs + outputs) * frame, fixed=nbytes),
+        bytes_max=per(most * frame, fixed=packed * nbytes),
         calls=calls(LAYER_CALLS * times) if called is None else called,
     )
 

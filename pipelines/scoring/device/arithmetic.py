@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.device import COMPUTE, DeviceWork
 from profiler.arrays import Array
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+Counts = tuple[int, int, int]
+"""Work counts of a stage."""
+Give = Callable[[str, Callable[[], object], int, Counts], None]
+"""Lets the device do a step, recorded as this stage: for some frames, with these work counts."""
 
 
 @dataclass(frozen=True)
@@ -49,31 +54,6 @@ class Placed:
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
 
 
-@dataclass
-class Stages(ABC):
-    """Takes the stages of a block's arithmetic, one after the other, for the device and number type `on`."""
-
-    on: Placed
-
-    @abstractmethod
-    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
-        """Let the device do `step`, recorded as `stage`: for `frames` frames, with two work counts."""
-
-
-@dataclass
-class PieceStages(Stages):
-    """Submits the stages of one piece of a block to the device's compute stream, one directly after the other."""
-
-    ids: dict[str, int]
-    first_frame: int
-    begun: bool = False
-
-    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
-        counts = work, more, 0
-        directly, self.begun = self.begun, True
-        self.on.work.work(self.ids[stage], step, self.first_frame, frames, counts, directly=directly)
-
-
 class Arithmetic(ABC):
     """One model's scoring on a device."""
 
@@ -91,8 +71,8 @@ class Arithmetic(ABC):
         return self.arrays[name]
 
     @abstractmethod
-    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
-        """Give the stages of `x` to the device; `out` f32 [n, senones].
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, on: Placed, give: Give) -> None:
+        """Give the stages of `x` to the device, one after the other; `out` f32 [n, senones].
 
         `p`: the parameters there. `x` f32 [n, frames of context · dim], n ≤ MAX_FRAMES, whose rows may overlap.
         """
@@ -102,29 +82,16 @@ class Arithmetic(ABC):
         """Cost laws for calls of about `frames` frames."""
 
 
-class _Step(NamedTuple):
-    """A stage of a piece: what does it again, frames and work counts."""
+def of_piece(work: DeviceWork, ids: dict[str, int], first_frame: int) -> Give:
+    """Gives the stages of one piece of a block to the compute stream, one directly after the other."""
+    begun = False
 
-    stage: str
-    replay: Callable[[], object]
-    frames: int
-    work: int
-    more: int
+    def give(stage: str, step: Callable[[], object], frames: int, counts: Counts) -> None:
+        nonlocal begun
+        work.work(ids[stage], step, first_frame, frames, counts, directly=begun)
+        begun = True
 
-
-@dataclass
-class _Holding(Stages):
-    """Takes the stages of a piece as graphs; `failed` where one could not be."""
-
-    steps: list[_Step] = field(default_factory=list)
-    failed: bool = False
-
-    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
-        replay = None if self.failed else self.on.work.device.capture(step)
-        if replay is None:
-            self.failed = True
-            return
-        self.steps.append(_Step(stage, replay, frames, work, more))
+    return give
 
 
 class Held:
@@ -135,23 +102,29 @@ class Held:
     """
 
     def __init__(self) -> None:
-        self._pieces: dict[Hashable, list[_Step]] = {}
+        self._pieces: dict[Hashable, list[tuple[str, Callable[[], object], int, Counts]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def hold(self, name: Hashable, on: Placed, score: Callable[[Stages], None]) -> None:
-        """Hold what `score` gives; it has run before, with the same tensors."""
-        holding = _Holding(on)
-        device = on.work.device
-        device.wait(device.mark(COMPUTE))
-        score(holding)
-        if not holding.failed:
-            self._pieces[name] = holding.steps
+    def hold(self, name: Hashable, on: Placed, score: Callable[[Give], None]) -> None:
+        """Hold what `score` gives, unless a stage of it cannot be; it has run before, with the same tensors."""
+        steps, failed, device = [], False, on.work.device
 
-    def give(self, name: Hashable, stages: Stages) -> bool:
-        """Let `stages` have those of a piece; False where it is not held."""
-        steps = self._pieces.get(name)
-        for step in steps or ():
-            stages.give(step.stage, step.replay, step.frames, step.work, step.more)
-        return steps is not None
+        def give(stage: str, step: Callable[[], object], frames: int, counts: Counts) -> None:
+            nonlocal failed
+            replay = None if failed else device.capture(step)
+            failed = replay is None
+            if replay is not None:
+                steps.append((stage, replay, frames, counts))
+
+        device.wait(device.mark(COMPUTE))
+        score(give)
+        if not failed:
+            self._pieces[name] = steps
+
+    def give(self, name: Hashable, give: Give) -> bool:
+        """Give the stages of a piece; False where it is not held."""
+        for step in self._pieces.get(name, ()):
+            give(*step)
+        return name in self._pieces

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ MAX_BLOCK_FRAMES = 256
 """The most that a block may hold (`block` of the settings)."""
 
 
-@dataclass
-class Slot:
+class Slot(NamedTuple):
     """Features f32 [MAX_BLOCK_FRAMES and context, dim] and scores f32 [MAX_BLOCK_FRAMES, senones].
 
     `spread`: the scores of all frames, where some were left out and they stay on the device.
@@ -41,20 +40,10 @@ def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Sl
 
     features = MAX_BLOCK_FRAMES + sum(arithmetic.context), arithmetic.dim
     scores = MAX_BLOCK_FRAMES, arithmetic.n_senones
-
-    def here(shape: tuple[int, int]) -> Tensor:
-        return device.host_tensor(shape, torch.float32, pinned=pinned)
-
-    def there(stream: int, shape: tuple[int, int]) -> Tensor:
-        return device.device_tensor(stream, shape, torch.float32)
-
-    return Slot(
-        here(features),
-        there(COPY, features),
-        here(scores),
-        there(COMPUTE, scores),
-        there(COMPUTE, scores) if keep else None,
-    )
+    here = partial(device.host_tensor, dtype=torch.float32, pinned=pinned)
+    there = partial(device.device_tensor, dtype=torch.float32)
+    spread = there(COMPUTE, scores) if keep else None
+    return Slot(here(features), there(COPY, features), here(scores), there(COMPUTE, scores), spread)
 
 
 def windows(features: Tensor, first: int, n: int, apart: int, context: int) -> Tensor:
@@ -68,13 +57,10 @@ def windows(features: Tensor, first: int, n: int, apart: int, context: int) -> T
 
 
 class Parameters:
-    """Uploaded once when made; `there`: the tensors on the device, by name.
-
-    `pinned`: those here lie in page-locked memory, where that is possible.
-    """
+    """Uploaded once when made; `there`: the tensors on the device, by name."""
 
     def __init__(self, arithmetic: Arithmetic, on: Placed, pinned: bool) -> None:
-        """Upload the parameters; raises RuntimeError if the device has too little memory."""
+        """`pinned`: those here in page-locked memory, if possible. RuntimeError where the device's is short."""
         import torch
 
         self._work = on.work
@@ -99,8 +85,7 @@ class Parameters:
         self._work.then(COPY, COMPUTE)
 
 
-@dataclass
-class Begun:
+class Begun(NamedTuple):
     """A block given to the device: which frames are scored, the event behind its last piece and its stream."""
 
     first_frame: int

@@ -8,7 +8,6 @@ score. The softmax is left out, as on the processor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from pipelines.models.nets import Net
 from pipelines.scoring import dnn
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs import per
-from pipelines.scoring.device.arithmetic import NAMES, SIZES, Arithmetic, Placed, Stages
+from pipelines.scoring.device.arithmetic import NAMES, SIZES, Arithmetic, Give, Placed
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from profiler.arrays import Array
 from profiler.spans import Cost
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pipelines.config import Config
-
 
 ALIGNED = 8
 """Inputs and outputs of a layer are a multiple: so tensor cores want numbers of 16 bits."""
@@ -54,16 +52,12 @@ class Layers(Arithmetic):
             # A matrix of one row: of the products' number type.
             self.arrays[f"{stage} bias"] = _padded(net.tensors[f"{name}.bias"])[None]
         self._wide = self.arrays[f"{outputs[0]} weight"].shape[1]
-        self.stages = {
-            SPLICE_STAGE: ("frames",),
-            **dict.fromkeys(outputs[:-1], ("frames",)),
-            OUTPUT_STAGE: ("senones",),
-        }
+        self.stages = {**dict.fromkeys((SPLICE_STAGE, *outputs[:-1]), ("frames",)), OUTPUT_STAGE: ("senones",)}
 
-    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, on: Placed, give: Give) -> None:
         import torch
 
-        n, number = len(x), getattr(torch, NAMES[stages.on.dtype])
+        n, number = len(x), getattr(torch, NAMES[on.dtype])
         made: dict[str, Tensor] = {}
 
         def splice() -> None:
@@ -82,47 +76,35 @@ class Layers(Arithmetic):
             out.copy_(product(OUTPUT_STAGE)[:, : self.n_senones])
             made.clear()
 
-        hidden = [(layer_stage(i + 1), partial(layer, layer_stage(i + 1), relu)) for i, relu in enumerate(self._relus)]
-        steps: list[tuple[str, Callable[[], None]]] = [(SPLICE_STAGE, splice), *hidden]
-        for stage, step in steps:
-            stages.give(stage, step, n, n)
-        stages.give(OUTPUT_STAGE, output, n, n * self.n_senones)
+        give(SPLICE_STAGE, splice, n, (n, 0, 0))
+        for i, relu in enumerate(self._relus):
+            give(layer_stage(i + 1), partial(layer, layer_stage(i + 1), relu), n, (n, 0, 0))
+        give(OUTPUT_STAGE, output, n, (n * self.n_senones, 0, 0))
 
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
         """Weights once per call, activations in and out; each pass over them reads and writes."""
         size = float(SIZES[on.dtype])
         net_bytes = size * sum(array.size for array in self.arrays.values() if array.ndim == 2)
-
         # Zeros, the difference written and read, the product; frames overlap but for the first's context.
         read = float(FLOAT * self.dim)
         passes = size * self._wide + (2.0 * FLOAT + size) * self._inputs
         if on.where == "cpu" and on.dtype != "fp32":
             passes += 2.0 * FLOAT * self._inputs  # the processor makes 16 bits in a pass of its own
-        costs = {
-            SPLICE_STAGE: on.cost(
-                {"fma": per(2.0 * self._inputs)},
-                per(read + passes, fixed=read * sum(self.context)),
-                2.0 * FLOAT * self._inputs * frames,
-            )
-        }
+        splice = per(read + passes, fixed=read * sum(self.context))
+        costs = {SPLICE_STAGE: on.cost({"fma": per(2.0 * self._inputs)}, splice, 2.0 * FLOAT * self._inputs * frames)}
         for i, relu in enumerate(self._relus):
             stage = layer_stage(i + 1)
             outputs, inputs = self.arrays[f"{stage} weight"].shape
             moved = size * (inputs + outputs * (3.0 if relu else 1.0))
             maxima = {"fma": per(float(outputs))} if relu else {}
-            costs[stage] = on.cost(
-                {on.gemm: per(2.0 * inputs * outputs), **maxima},
-                per(moved, fixed=size * outputs * (inputs + 1.0)),
-                net_bytes,
-            )
+            traffic = per(moved, fixed=size * outputs * (inputs + 1.0))
+            costs[stage] = on.cost({on.gemm: per(2.0 * inputs * outputs), **maxima}, traffic, net_bytes)
         outputs, inputs = self.arrays[f"{OUTPUT_STAGE} weight"].shape
         padding = outputs / self.n_senones
         # The product is read once more and written as float32.
         moved = size * inputs / self.n_senones + (1.0 + padding) * size + FLOAT
-        costs[OUTPUT_STAGE] = on.cost(
-            {on.gemm: per(2.0 * inputs * padding)}, per(moved, fixed=size * outputs * (inputs + 1.0)), net_bytes
-        )
-        return costs
+        traffic = per(moved, fixed=size * outputs * (inputs + 1.0))
+        return costs | {OUTPUT_STAGE: on.cost({on.gemm: per(2.0 * inputs * padding)}, traffic, net_bytes)}
 
 
 def _padded(array: Array) -> Array:
@@ -139,8 +121,3 @@ def layers_of(config: Config, senones: int, features: int) -> Layers:
             "device = cpu or a .safetensors net."
         )
     return Layers(net)
-
-
-def key(config: Config) -> Hashable:
-    """Return the settings that decide the result of `layers_of`, as a key."""
-    return dnn.origin(config.dnn)

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.costs import per
-from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed, Stages
+from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Give, Placed
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -46,21 +46,24 @@ def mixtures_of(model: AcousticModel) -> Arithmetic:
 
 
 class _Mixtures(Arithmetic):
-    """Base of both families."""
+    """Base of both families: parameters `centre`, `scale` and `gaussians` [streams, 2·D + 1 and padding, densities]."""
 
-    _constant: int
-    """The row of the Gaussians that the features' 1 meets."""
-
-    def __init__(self, model: AcousticModel) -> None:
-        self.n_senones = model.n_senones
-        self.dim = model.means.shape[1] * model.means.shape[3]
+    def __init__(self, model: AcousticModel, order: Array | None = None, log_weights: Array | None = None) -> None:
+        """`order`: of the codebooks; `log_weights` [codebooks, streams, densities] become part of the constants."""
+        self.n_senones, self.dim = model.n_senones, model.n_features
+        centre, scale, matrix = _gaussians(model)
+        if log_weights is not None:
+            matrix[:, :, -1] += log_weights
+        self._books, self._streams, expanded, self._densities = matrix.shape
+        self._constant = expanded - 1
+        ordered = matrix if order is None else matrix[order]
+        gaussians = ordered.transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
+        padding = (0, 0), (0, -expanded % ALIGNED), (0, 0)
+        self.arrays = {"centre": centre, "scale": scale, "gaussians": np.pad(gaussians, padding)}
 
     def fitting(self, name: str, dtype: str) -> Array:
-        """The parameters `name` as they go into the number type.
-
-        Gaussians of floored variance have factors of millions, which float16 cannot hold; they match
-        nothing but their own mean, and there are few: in float16 they are left out.
-        """
+        """Gaussians of floored variance have factors of millions, which float16 cannot hold; they match nothing but
+        their own mean, and there are few: in float16 they are left out."""
         array = self.arrays[name]
         if dtype != "fp16" or name != "gaussians":
             return array
@@ -81,15 +84,8 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array, Array]:
     constant -= 0.5 * (means**2 / variances).sum(3)
     scale = 1.0 / np.sqrt((variances + means**2).mean(axis=(0, 2)))
     spread = variances * scale[:, None, :] ** 2
-    matrix = np.concatenate([-0.5 / spread, means * scale[:, None, :] / spread, constant[..., None]], axis=3).swapaxes(
-        2, 3
-    )
-    return centre.ravel(), scale.ravel(), matrix
-
-
-def _padded(matrix: Array) -> Array:
-    """`matrix` [streams, rows, columns] with rows of zeros up to a multiple of ALIGNED."""
-    return np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % ALIGNED), (0, 0)))
+    rows = np.concatenate([-0.5 / spread, means * scale[:, None, :] / spread, constant[..., None]], axis=3)
+    return centre.ravel(), scale.ravel(), rows.swapaxes(2, 3)
 
 
 def _expand(p: dict[str, Tensor], x: Tensor, streams: int, on: Placed) -> Tensor:
@@ -115,21 +111,15 @@ class Tied(_Mixtures):
     """
 
     def __init__(self, model: AcousticModel) -> None:
-        super().__init__(model)
-        centre, scale, matrix = _gaussians(model)
-        books, self._streams, expanded, self._densities = matrix.shape
-        self._books, self._senones = books, self.n_senones
-        counts = np.bincount(model.senone_codebook, minlength=books)
+        counts = np.bincount(model.senone_codebook, minlength=model.n_codebooks)
         order = np.argsort(counts, kind="stable")
-        gaussians = matrix[order].transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
-        self._constant = expanded - 1
+        super().__init__(model, order)
         self.stages = {
             "score.gaussians": ("gaussians",),
             "score.exp": ("exponentials",),
             "score.mixture": ("components",),
             "score.log": ("senones",),
         }
-        self.arrays = {"centre": centre, "scale": scale, "gaussians": _padded(gaussians)}
         self._groups: list[tuple[int, int]] = []
         column = np.empty(model.n_senones, np.int64)
         self._columns = 0
@@ -145,19 +135,18 @@ class Tied(_Mixtures):
             self._columns += width * (last - first)
         self.arrays["column"] = column
 
-    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, on: Placed, give: Give) -> None:
         import torch
 
         n = len(x)
-        book_shape = (self._streams, n, self._books, self._densities)
         made: dict[str, Tensor] = {}
         products: list[Tensor] = []
 
         def gaussians() -> None:
-            made["g"] = torch.bmm(_expand(p, x, self._streams, stages.on), p["gaussians"])
+            made["g"] = torch.bmm(_expand(p, x, self._streams, on), p["gaussians"])
 
         def exponentials() -> None:
-            g = made["g"].view(book_shape)
+            g = made["g"].view(self._streams, n, self._books, self._densities)
             # Half precision overflows to −inf, whose difference from itself is no number.
             best = g.amax(dim=3, keepdim=True).clamp_min_(-FP16_MAX)
             made["shift"] = best.float().sum(dim=0)
@@ -178,15 +167,14 @@ class Tied(_Mixtures):
             made.clear()
             products.clear()
 
-        counts = self._counts(n)
         steps = (gaussians, exponentials, mixtures, logarithms)
-        for (name, count), step in zip(counts.items(), steps, strict=True):
-            stages.give(name, step, n, count)
+        for (name, count), step in zip(self._counts(n).items(), steps, strict=True):
+            give(name, step, n, (count, 0, 0))
 
     def _counts(self, n: int) -> dict[str, int]:
         gaussians = self._books * self._streams * self._densities
-        components = self._senones * self._streams * self._densities
-        amounts = (gaussians, gaussians, components, self._senones)
+        components = self.n_senones * self._streams * self._densities
+        amounts = (gaussians, gaussians, components, self.n_senones)
         return {name: n * a for name, a in zip(self.stages, amounts, strict=True)}
 
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
@@ -196,10 +184,9 @@ class Tied(_Mixtures):
         rows = self.arrays["gaussians"].shape[1]
         weights = sum(a.size for name, a in self.arrays.items() if name.startswith("weights"))
         densities, components = per_frame["score.exp"], per_frame["score.mixture"]
-        padding = self._columns / self._senones
+        padding = self._columns / self.n_senones
         g_bytes = frames * densities * size
         results = 4.0 * self._streams * self._columns / components
-
         parameters = size * self.arrays["gaussians"].size
         return {
             "score.gaussians": on.cost({on.gemm: per(2.0 * rows)}, per(size, fixed=parameters), parameters + g_bytes),
@@ -243,23 +230,17 @@ class Owned(_Mixtures):
     """Continuous models: each senone sums its own Gaussians, a piece of the senones at a time."""
 
     def __init__(self, model: AcousticModel) -> None:
-        super().__init__(model)
-        centre, scale, matrix = _gaussians(model)
-        self._senones, self._streams, expanded, self._densities = matrix.shape
-        weights = np.log(np.maximum(model.weights.astype(np.float64), FLOOR))
-        matrix[:, :, -1] += weights.transpose(2, 0, 1)
-        gaussians = matrix.transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
-        self._constant = expanded - 1
+        log_weights = np.log(np.maximum(model.weights.astype(np.float64), FLOOR))
+        super().__init__(model, log_weights=log_weights.transpose(2, 0, 1))
         self.stages = {"score.gaussians": ("gaussians",), "score.lse": ("exponentials", "senones")}
-        self.arrays = {"centre": centre, "scale": scale, "gaussians": _padded(gaussians)}
 
-    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, on: Placed, give: Give) -> None:
         n, k = len(x), self._densities
         made: dict[str, Tensor] = {}
 
         def gaussians(stream: int, first: int, last: int) -> None:
             if "x" not in made:
-                made["x"] = _expand(p, x, self._streams, stages.on)
+                made["x"] = _expand(p, x, self._streams, on)
             made["g"] = made["x"][stream] @ p["gaussians"][stream, :, first * k : last * k]
 
         def sums(stream: int, first: int, last: int) -> None:
@@ -267,30 +248,27 @@ class Owned(_Mixtures):
             target = out[:, first:last]
             target.copy_(found) if stream == 0 else target.add_(found)
 
-        for first, last in self._pieces(n, stages.on):
+        for first, last in self._pieces(n, on):
             for stream in range(self._streams):
-                done = n * (last - first)
-                part = (stream, first, last)
-                scored = done if stream == 0 else 0
-                stages.give("score.gaussians", partial(gaussians, *part), n, done * k)
-                stages.give("score.lse", partial(sums, *part), n, done * k, scored)
+                done, part = n * (last - first), (stream, first, last)
+                give("score.gaussians", partial(gaussians, *part), n, (done * k, 0, 0))
+                give("score.lse", partial(sums, *part), n, (done * k, done if stream == 0 else 0, 0))
 
     def _pieces(self, n: int, on: Placed) -> Iterator[tuple[int, int]]:
         room = PIECE_BYTES.get(on.where, PIECE_BYTES_DEVICE)
-        step = max(1, min(room // (4 * n * self._densities), self._senones))
-        for first in range(0, self._senones, step):
-            yield first, min(first + step, self._senones)
+        step = max(1, min(room // (4 * n * self._densities), self.n_senones))
+        for first in range(0, self.n_senones, step):
+            yield first, min(first + step, self.n_senones)
 
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
         """Parameters once per call, log densities written and read; the sum's passes over them."""
         size = float(SIZES[on.dtype])
         rows = self.arrays["gaussians"].shape[1]
         room = PIECE_BYTES.get(on.where, PIECE_BYTES_DEVICE)
-        piece = min(float(room), 4.0 * frames * self._senones * self._densities)
+        piece = min(float(room), 4.0 * frames * self.n_senones * self._densities)
         parameters = size * self.arrays["gaussians"].size
         # Every Gaussian's row of parameters is read once for all frames of the call.
         row = rows * size / frames
-
         return {
             "score.gaussians": on.cost({on.gemm: per(2.0 * rows)}, per(size + row), parameters),
             # Maximum, difference, exponential and sum of float32; a copy before where it is not.

@@ -10,9 +10,8 @@ suffice, the processor's own scorer takes over, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from pipelines.device import COMPUTE, COPY, DeviceWork, Launches, first_line, is
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Held, PieceStages, Placed, Stages
+from pipelines.scoring.device.arithmetic import Arithmetic, Give, Held, Placed, of_piece
 from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Begun, Parameters, Repeated, Slot, slot, windows
-from pipelines.scoring.layered import Prepared
+from pipelines.scoring.dnn import origin
 from pipelines.scoring.strategy import Cancelling, Made, Scorer
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -41,8 +40,7 @@ LANE = NullLane()
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """An arithmetic, and what of the settings it follows from."""
 
     key: Hashable
@@ -116,8 +114,7 @@ class DeviceScorer(Scorer):
     def needs(self, config: Config) -> Hashable:
         """Another net, or one made smaller by another method, where the settings name one."""
         if self._spare is not None:
-            needed: Hashable = self._spare.needs(_on_the_processor(config))
-            return needed
+            return self._spare.needs(_on_the_processor(config))
         key = _key(config)
         return None if key == self._made.key else key
 
@@ -131,7 +128,7 @@ class DeviceScorer(Scorer):
         self._config = config
         if self._spare is not None:
             # What was made for the device before its memory was full is of no use here.
-            ours = prepared if isinstance(prepared, Prepared) else None
+            ours = prepared if isinstance(prepared, dict) else None
             self._spare.configure(_on_the_processor(config), ours)
             self.context = self._spare.context
             return
@@ -146,10 +143,11 @@ class DeviceScorer(Scorer):
         arithmetic, dtype = self._made.arithmetic, config.placement.dtype
         try:
             if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
-                self._make_slots(arithmetic)
+                self._drop()
+                self._slots = [slot(self._work.device, arithmetic, pinned, self._keep) for _ in range(2)]
             if before is None or (arithmetic, dtype, pinned) != (self._arithmetic, before.dtype, before.pinned):
                 self._place(arithmetic)
-            self._warm_again(before, config)
+            self._warm_again(before)
         except RuntimeError as problem:
             self._fall_back(problem)
 
@@ -176,8 +174,7 @@ class DeviceScorer(Scorer):
             except RuntimeError as problem:
                 self._fall_back(problem)
         assert self._spare is not None
-        scores: Array = self._spare.score(block, first_frame, lane)
-        return scores
+        return self._spare.score(block, first_frame, lane)  # type: ignore[no-any-return]
 
     def take_notices(self) -> list[str]:
         notices, self._notices = self._notices, []
@@ -189,26 +186,19 @@ class DeviceScorer(Scorer):
 
     def costs(self) -> dict[str, Cost]:
         if self._spare is not None:
-            spare: dict[str, Cost] = self._spare.costs()
-            return spare
+            return self._spare.costs()
         frames = 1 if self._placement.transfer == "frame" else max(1, self._block // self._skip)
         row = Linear(per_work=(8.0 * self.n_senones, 0.0, 0.0))
         copied = self._on.cost({}, row, 8.0 * self.n_senones * self._block)
-        found = {
-            name: launched(
-                cost,
-                self._launches.each(self._ids[name]),
-                bool(self._held) and name != COPY_STAGE,
-                lambda each: Linear(fixed=each),
-            )
-            for name, cost in {**self._arithmetic.costs(frames, self._on), COPY_STAGE: copied}.items()
-        }
+        found = {**self._arithmetic.costs(frames, self._on), COPY_STAGE: copied}
+        for name, cost in found.items():
+            held = bool(self._held) and name != COPY_STAGE
+            found[name] = launched(cost, self._launches.each(self._ids[name]), held, lambda each: Linear(fixed=each))
         return found | {LAUNCH: Cost(unmodelled=LAUNCHES)} | self._work.costs()
 
     def _make(self, config: Config) -> _Made:
         if config.model == "dnn":
-            features = self._model.means.shape[1] * self._model.means.shape[3]
-            return _Made(_key(config), dnn.layers_of(config, self.n_senones, features))
+            return _Made(_key(config), dnn.layers_of(config, self.n_senones, self._model.n_features))
         return _Made(_key(config), gmm.mixtures_of(self._model))
 
     def _score(self, block: Array, first_frame: int) -> Array | Tensor:
@@ -257,9 +247,9 @@ class DeviceScorer(Scorer):
             work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
             sent = new.stop
             work.then(COPY, COMPUTE)
-            stages = PieceStages(self._on, self._ids, first_frame)
-            if not self._held.give((turn, begin, end, apart), stages):
-                self._compute(buffers, begin, end, apart, stages)
+            give = of_piece(work, self._ids, first_frame)
+            if not self._held.give((turn, begin, end, apart), give):
+                self._compute(buffers, begin, end, apart, give)
             if not self._keep:
                 work.then(COMPUTE, COPY)
                 part = slice(begin, end)
@@ -274,15 +264,11 @@ class DeviceScorer(Scorer):
         for begin in range(0, scored, step):
             yield begin, min(begin + step, scored)
 
-    def _compute(self, buffers: Slot, begin: int, end: int, apart: int, stages: Stages) -> None:
+    def _compute(self, buffers: Slot, begin: int, end: int, apart: int, give: Give) -> None:
         """Give the stages of a piece, kernel by kernel."""
         assert self._parameters is not None
-        self._arithmetic.score(
-            self._parameters.there,
-            windows(buffers.features_there, begin, end - begin, apart, 1 + self._beyond),
-            buffers.scores_there[begin:end],
-            stages,
-        )
+        x = windows(buffers.features_there, begin, end - begin, apart, 1 + self._beyond)
+        self._arithmetic.score(self._parameters.there, x, buffers.scores_there[begin:end], self._on, give)
 
     def _hold(self) -> None:
         """Hold the pieces of a whole block as graphs, for either pair of buffers."""
@@ -317,12 +303,7 @@ class DeviceScorer(Scorer):
         self._parameters = Parameters(arithmetic, self._on, self._placement.pinned)
         self.stages(self._recorder)
 
-    def _make_slots(self, arithmetic: Arithmetic) -> None:
-        self._drop()
-        device = self._work.device
-        self._slots = [slot(device, arithmetic, self._placement.pinned, self._keep) for _ in range(2)]
-
-    def _warm_again(self, before: Placement | None, config: Config) -> None:
+    def _warm_again(self, before: Placement | None) -> None:
         """Warm up after a change, which may need other kernels: none is loaded in a block that counts."""
         sizes = self._block, self._skip, self._arithmetic
         same = (before, sizes) == (self._placement, self._sizes)
@@ -356,7 +337,7 @@ class DeviceScorer(Scorer):
 
 
 def _key(config: Config) -> Hashable:
-    return dnn.key(config) if config.model == "dnn" else None
+    return origin(config.dnn) if config.model == "dnn" else None
 
 
 def _on_the_processor(config: Config) -> Config:

@@ -20,8 +20,8 @@ from numba import njit
 from pipelines.models.nets import Card, Net
 from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.costs import nets as laws
-from pipelines.scoring.dnn import products
-from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.products import PRODUCTS
+from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.strategy import FrameScorer
 from profiler.arrays import Array
@@ -121,7 +121,7 @@ class DenseNet(Splicer):
         card = net.card
 
         def made(weight: Array) -> Product:
-            return products.create(product, weight, threads, max_frames)
+            return PRODUCTS[product](weight, threads, max_frames)
 
         self._layers = [(made(_with_bias(weight, bias)), relu) for weight, bias, relu in net.matrices()]
         heads = [_with_bias(*net.head(i)) for i in range(card.heads)]

@@ -15,7 +15,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs.nets import MOVED
-from pipelines.scoring.dnn.products import FETCHED
+from pipelines.scoring.dnn.products.base import FETCHED
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, PAIR_PRODUCTS, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
 from pipelines.scoring.thread_pool import shared, worthwhile
@@ -123,8 +123,7 @@ class Panels(Integers):
         return sums
 
 
-_tile_6, _tile_5, _tile_4 = (make_byte_tile(frames, VECTORS) for frames in (6, 5, 4))
-_tile_3, _tile_2, _tile_1 = (make_byte_tile(frames, VECTORS) for frames in (3, 2, 1))
+_tile = make_byte_tile(range(1, FRAMES + 1), VECTORS)
 
 
 @njit(nogil=True, cache=True)
@@ -163,18 +162,7 @@ def _multiply(panels, x, excess, sums, tile, first, last):  # type: ignore[no-un
             at = address_of_rows(x, np.int8) + t * x_frame
             less = address(excess, np.int32) + t * FLOAT
             frames = min(FRAMES, n - t)
-            if frames == 6:
-                _tile_6(at, x_frame, panel, groups, less, to)
-            elif frames == 5:
-                _tile_5(at, x_frame, panel, groups, less, to)
-            elif frames == 4:
-                _tile_4(at, x_frame, panel, groups, less, to)
-            elif frames == 3:
-                _tile_3(at, x_frame, panel, groups, less, to)
-            elif frames == 2:
-                _tile_2(at, x_frame, panel, groups, less, to)
-            else:
-                _tile_1(at, x_frame, panel, groups, less, to)
+            _tile(frames, at, x_frame, panel, groups, less, to)
             there = address(sums, np.int32) + (t * outputs + begin) * FLOAT
             for f in range(frames):
                 # Integers of the same size.

@@ -29,8 +29,15 @@ ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16
 """
 
 
-_float_1, _float_2, _float_4 = (make_float_rows(frames) for frames in (1, 2, 4))
-_byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
+TOGETHER = (1, 2, 4)
+"""Numbers of frames that share every load of a row."""
+_float_rows, _byte_rows = make_float_rows(TOGETHER), make_byte_rows(TOGETHER)
+
+
+@njit_part
+def _together(left: int) -> int:
+    """How many of the frames that are left to do next."""
+    return 4 if left >= 4 else 2 if left >= 2 else 1
 
 
 @njit_part
@@ -79,15 +86,9 @@ def float_rows(
         t = first
         while t < last:
             x, to = (inputs + t * stride, stride), (found + t * to_stride, to_stride)
-            if last - t >= 4:
-                _float_4(at, w, row_bytes, x, to, (b, 0, 0))
-                t += 4
-            elif last - t >= 2:
-                _float_2(at, w, row_bytes, x, to, (b, 0, 0))
-                t += 2
-            else:
-                _float_1(at, w, row_bytes, x, to, (b, 0, 0))
-                t += 1
+            frames = _together(last - t)
+            _float_rows(frames, at, w, row_bytes, x, to, (b, 0, 0))
+            t += frames
 
 
 @njit(nogil=True, cache=True)
@@ -122,16 +123,9 @@ def byte_rows(
         t = first
         while t < last:
             x, to = (inputs + t * stride, stride), (found + t * to_stride, to_stride)
-            terms = b, rs, of_frames + (t - first) * 8
-            if last - t >= 4:
-                _byte_4(at, w, row_bytes, x, to, terms)
-                t += 4
-            elif last - t >= 2:
-                _byte_2(at, w, row_bytes, x, to, terms)
-                t += 2
-            else:
-                _byte_1(at, w, row_bytes, x, to, terms)
-                t += 1
+            count_of_frames = _together(last - t)
+            _byte_rows(count_of_frames, at, w, row_bytes, x, to, (b, rs, of_frames + (t - first) * 8))
+            t += count_of_frames
 
 
 def room(frames: int, values: int, kind: Any = np.float32) -> Array:

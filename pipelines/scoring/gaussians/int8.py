@@ -15,7 +15,7 @@ from numba import njit
 
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
-from profiler.arrays import Array, ArrayError, check
+from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
 
 NARROW = 0.02
@@ -39,24 +39,6 @@ class Int8Gaussians:
 
     panels: Array
     steps: Array
-
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless the panels have as many streams and dimensions as the steps."""
-        streams, dim = self.steps.shape
-        size = VECTOR_BYTES * ((dim + 1) // 2 + 2)
-        check("panels", self.panels, np.uint8, (None, streams, None, size))
-        check("steps", self.steps, np.float32, (streams, dim))
-        if self.panels.ctypes.data % 4:
-            raise ArrayError("panels of bytes end in floats, and begin where no float does")
-
-    def check_for(self, gaussians: Array) -> None:
-        """Raise ArrayError unless these are all of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
-        depth = 2 * self.steps.shape[1] + 1
-        check("gaussians", gaussians, np.float32, (*self.panels.shape[:3], depth, LANES))
-
-    @property
-    def bytes_each(self) -> float:
-        return float(self.panels.shape[3] / LANES)
 
     @property
     def pairs(self) -> int:

@@ -50,8 +50,8 @@ NOTHING: Final = cast(int, np.int64(0))
 def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int, later: int) -> None:
     """C[n, 16·panels] = A[n, k] · B, whose panels [k, 16] are read once per eight rows, in order of memory.
 
-    Addresses and `a_stride` in bytes. From the address `later` on, which need not be mapped, as many panels are
-    prefetched meanwhile, some in each pass over B; none where it is 0.
+    Addresses, `a_stride` in bytes. As many panels are prefetched from the address `later` on, which need not be mapped,
+    some in each pass over B; none where it is 0.
     """
     panel, row = k * VECTOR_BYTES, panels * VECTOR_BYTES
     eights = n // 8 if WIDE_REGISTERS else 0
@@ -75,7 +75,6 @@ def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int,
 
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
-
 
 Bounds = tuple[Array, Array, int, bool]
 """Bounds for eliminating Gaussians, and the order of panels: (rest, order, keep, follow).
@@ -105,7 +104,7 @@ def rests(gaussians: Array) -> Array:
     result = aligned((*gaussians.shape[:3], PARTS, LANES))
     for part in range(PARTS):
         d = slice(part * dim // PARTS, (part + 1) * dim // PARTS)
-        square, linear = (gaussians[:, :, :, :dim][:, :, :, d], gaussians[:, :, :, dim : 2 * dim][:, :, :, d])
+        square, linear = (gaussians[:, :, :, begin : begin + dim][:, :, :, d] for begin in (0, dim))
         most = np.zeros_like(square)
         np.divide(linear**2, -4 * square, out=most, where=square < 0)
         result[:, :, :, : part + 1] += most.sum(axis=3)[:, :, :, None]

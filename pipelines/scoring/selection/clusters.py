@@ -20,7 +20,7 @@ from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Need, Strategy
+from pipelines.scoring.strategy import Family, Made, Need, Strategy
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.listed import evaluate_expanded
 from profiler.arrays import Array
@@ -42,18 +42,15 @@ class _Clustered(Strategy[Family]):
         make = partial(clusters.cluster, p.gaussians, p.identity, size)
         return Need(size, make, partial(clusters.one_cluster, p.gaussians.shape))
 
-    def configure(self, gmm: settings.Gmm, prepared: clusters.Clusters | None = None) -> None:
-        assert prepared is not None, "needs said so"
-        prepared.check_for(self._family.parameters.gaussians)
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         self._clusters, self._expand = prepared, min(gmm.selection.expand, prepared.count)
         self._densities = aligned((MAX_FRAMES, *prepared.sizes.shape))
         self._expanded = np.zeros(prepared.sizes.shape, np.uint64)
 
     def _choose(self, x: Array, meter: Meter) -> tuple[int, clusters.Backing]:
         """(panels expanded, what stands for the others)."""
-        found = self._clusters
-        densities = self._densities[: len(x)]
-        panels = found.choose(x, self._expand, densities, self._expanded)
+        found, densities = self._clusters, self._densities[: len(x)]
+        panels = clusters.choose(x, found.gaussians, self._expand, found.sizes, densities, self._expanded)
         meter.close(clusters.STAGE, len(x) * found.sizes.size)
         return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
@@ -86,8 +83,7 @@ class Continuous(_Clustered[ContinuousGmm]):
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        p, rows = self._family.parameters, self._family.rows(frames)
-        chosen = continuous.chosen(p, rows, frames, self._share(), calls(2))
+        chosen = continuous.chosen(self._family.parameters, frames, self._share(), calls(2))
         return chosen | {clusters.STAGE: laws.clusters(self._clusters)}
 
 
@@ -101,19 +97,16 @@ class Tied(_Clustered[Gmm]):
         self._exact = none.Tied(family)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        x = self._family.expand(features)
-        panels, backing = self._choose(x, meter)
-        gmm, g = self._family, self._family.workspace(len(x))
+        gmm, room = self._family, self._family.room[len(features)]
+        panels, backing = self._choose(gmm.expand(features), meter)
 
-        def evaluate(first: int, last: int, meter: Meter) -> Array:
-            evaluate_expanded(x, gmm.parameters.gaussians, backing, g, first, last)
+        def evaluate(first: int, last: int, meter: Meter) -> None:
+            evaluate_expanded(room.x, gmm.parameters.gaussians, backing, room.g, first, last)
             meter.close("score.gaussians", panels * LANES)
-            return g
 
-        self._exact.score_by(evaluate, scores, meter)
+        self._exact.score_by(evaluate, room, scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
         return self._exact.costs(frames) | {
             clusters.STAGE: laws.clusters(self._clusters),
             "score.gaussians": tied.expanded_gaussians(self._family.parameters, self._share(), frames),

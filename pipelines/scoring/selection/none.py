@@ -10,37 +10,31 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous.dense import Workspace
+from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.continuous.listed import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes, in_int8
-from pipelines.scoring.strategy import Need, Strategy
+from pipelines.scoring.strategy import Made, Need, Strategy
 from pipelines.scoring.tied import evaluation, kernels
-from pipelines.scoring.tied.gmm import Gmm
-from profiler.arrays import Array, check
+from pipelines.scoring.tied.gmm import Gmm, Room
+from profiler.arrays import Array
 from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
 
-
-Evaluate = Callable[[int, int, Meter], Array]
-"""Log densities f32 [n, codebooks, 3, padded densities] of a block: fills in codebooks first … last − 1."""
+Evaluate = Callable[[int, int, Meter], None]
+"""Computes the log densities of a block's workspace for codebooks first … last − 1."""
 
 
 class Tied(Strategy[Gmm]):
     """Exact scoring; by component: in 8 bits, or with the best component in place of the sum."""
 
     stages: Mapping[str, tuple[str, ...]] = {"score.exp": ("exponentials",), "score.mixture": ("components",)}
-
-    def __init__(self, family: Gmm) -> None:
-        super().__init__(family)
-        self._bytes: Int8Gaussians | None = None
-        self._log_rows: Array | None = None
+    _bytes: Int8Gaussians | None = None
+    _log_rows: Array | None = None
 
     def needs(self, gmm: settings.Gmm) -> Need | None:
         """8-bit parameters, or logarithms of the weights (under a second)."""
@@ -49,45 +43,36 @@ class Tied(Strategy[Gmm]):
             return Need("int8", lambda *_: in_int8(p.gaussians))
         return Need("max", lambda *_: evaluation.log_rows(p)) if gmm.component == "max" else None
 
-    def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | Array | None = None) -> None:
-        p, needed = self._family.parameters, self.needs(gmm) is not None
-        assert not needed or prepared is not None, "needs said so"
-        made = prepared if needed else None
-        if isinstance(made, Int8Gaussians):
-            made.check_for(p.gaussians)
-            self._bytes, self._log_rows = made, None
-            return
-        if made is not None:
-            check("log_rows", made, np.float32, p.weights.shape)
-        self._bytes, self._log_rows = None, made
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
+        self._bytes = prepared if gmm.component == "int8" else None
+        self._log_rows = prepared if gmm.component == "max" else None
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        gmm, in_bytes, n = self._family, self._bytes, len(features)
-        x = gmm.expand(features)
+        gmm, in_bytes, room = self._family, self._bytes, self._family.room[len(features)]
+        gmm.expand(features)
         if in_bytes is None:
-            self.score_by(partial(gmm.densities, x), scores, meter)
+            self.score_by(partial(gmm.densities, room), room, scores, meter)
             return
-        frames, g = in_bytes.frames(x), gmm.workspace(n)
+        frames = in_bytes.frames(room.x)
 
-        def evaluate(first: int, last: int, meter: Meter) -> Array:
-            densities_of_bytes(frames, in_bytes.panels, g, first, last)
-            meter.close("score.gaussians", n * gmm.parameters.n_gaussians)
-            return g
+        def evaluate(first: int, last: int, meter: Meter) -> None:
+            densities_of_bytes(frames, in_bytes.panels, room.g, first, last)
+            meter.close("score.gaussians", len(features) * gmm.parameters.n_gaussians)
 
-        self.score_by(evaluate, scores, meter)
+        self.score_by(evaluate, room, scores, meter)
 
-    def score_by(self, evaluate: Evaluate, scores: Array, meter: Meter) -> None:
+    def score_by(self, evaluate: Evaluate, room: Room, scores: Array, meter: Meter) -> None:
         """Fill `scores` of frames whose densities `evaluate` computes."""
         gmm, p, n = self._family, self._family.parameters, len(scores)
-        products, shift = gmm.products(n)
+        g, products = room.g, room.products
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = evaluate(first, last, meter)
+            evaluate(first, last, meter)
             if self._log_rows is not None:
                 evaluation.mix_best(g, self._log_rows, p.order, products, scores, first, last)
                 meter.close("score.mixture", n * p.n_weights)
                 return
-            kernels.exponentiate(g, shift, first, last)
+            kernels.exponentiate(g, room.shift, first, last)
             meter.close("score.exp", n * p.n_gaussians)
             kernels.mix(g, p.weights, p.start, products, first, last)
             meter.close("score.mixture", n * p.n_weights)
@@ -108,23 +93,20 @@ class Tied(Strategy[Gmm]):
 class Continuous(Strategy[ContinuousGmm]):
     """Exact scoring where every senone owns its Gaussians; or in 8 bits, or by the best component alone."""
 
+    _bytes: Int8Gaussians | None = None
+    _best = False
+
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
-        self._work = {first: Workspace(family, first, first) for first, _ in family.pool.ranges}
-        self._bytes: Int8Gaussians | None = None
-        self._best = False
+        self._work = workspaces(family)
 
     def needs(self, gmm: settings.Gmm) -> Need | None:
         """8-bit parameters (a second)."""
         gaussians = self._family.parameters.gaussians
         return Need("int8", lambda *_: in_int8(gaussians)) if gmm.component == "int8" else None
 
-    def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | None = None) -> None:
-        in_bytes = prepared if gmm.component == "int8" else None
-        assert in_bytes is not None or gmm.component != "int8", "needs said so"
-        if in_bytes is not None:
-            in_bytes.check_for(self._family.parameters.gaussians)
-        self._bytes, self._best = in_bytes, gmm.component == "max"
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
+        self._bytes, self._best = prepared if gmm.component == "int8" else None, gmm.component == "max"
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         if self._bytes is None:
@@ -142,7 +124,7 @@ class Continuous(Strategy[ContinuousGmm]):
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        costs = continuous.all_senones(self._family.parameters, self._family.rows(frames))
+        costs = continuous.all_senones(self._family.parameters, frames)
         if self._best:
             costs = continuous.with_best(costs, float(self._family.per_senone))
         if self._bytes is not None:

@@ -17,12 +17,12 @@ from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.costs import continuous, tied
-from pipelines.scoring.gaussians.product import PARTS, Bounds, rests
+from pipelines.scoring.gaussians.product import Bounds, rests
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Need, Strategy
+from pipelines.scoring.strategy import Family, Made, Need, Strategy
 from pipelines.scoring.tied import evaluation, top_n_kernels
 from pipelines.scoring.tied.gmm import Gmm
-from profiler.arrays import Array, check
+from profiler.arrays import Array
 from profiler.costs import Cost
 
 if TYPE_CHECKING:
@@ -49,15 +49,6 @@ class _TopN(Strategy[Family]):
         by_bound = self.follow or gmm.component == "partial-distance"
         return Need("rests", lambda *_: rests(gaussians)) if by_bound else None
 
-    def _rests(self, gmm: settings.Gmm, prepared: Array | None) -> Array:
-        """What was prepared, if the settings need it."""
-        if self.needs(gmm) is None:
-            return _NO_RESTS
-        assert prepared is not None, "needs said so"
-        shape = self._family.parameters.gaussians.shape[:3]
-        check("rest", prepared, np.float32, (*shape, PARTS, LANES))
-        return prepared
-
 
 class Tied(_TopN[Gmm]):
     """The N best densities of each codebook and stream."""
@@ -73,15 +64,14 @@ class Tied(_TopN[Gmm]):
         self._bounds: Bounds | None = None
         self._resize(DEFAULT_TOP_N)
 
-    def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
-        rest = self._rests(gmm, prepared)
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         wanted = gmm.selection.top_n
         if min(wanted, self._family.parameters.n_densities) != self._keep:
             self._resize(wanted)
         self._bounds = None
-        if len(rest):
-            order = np.tile(np.arange(rest.shape[2], dtype=np.uint8), (*rest.shape[:2], 1))
-            self._bounds = rest, order, self._keep, self.follow
+        if self.needs(gmm) is not None:
+            order = np.tile(np.arange(prepared.shape[2], dtype=np.uint8), (*prepared.shape[:2], 1))
+            self._bounds = prepared, order, self._keep, self.follow
 
     def _resize(self, top_n: int) -> None:
         p = self._family.parameters
@@ -94,31 +84,27 @@ class Tied(_TopN[Gmm]):
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         gmm, p, n = self._family, self._family.parameters, len(features)
-        x = gmm.expand(features)
-        products, shift = gmm.products(n)
-        index, kept = self._index[:n], self._kept[:n]
+        room, index, kept = gmm.room[n], self._index[:n], self._kept[:n]
+        gmm.expand(features)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = gmm.densities(x, first, last, meter) if self._bounds is None else self._bounded(x, first, last, meter)
-            top_n_kernels.select(g, index, kept, shift, self._keep, first, last)
+            if self._bounds is None:
+                gmm.densities(room, first, last, meter)
+            else:
+                dimensions = evaluation.bounded(room.x, p.gaussians, self._bounds, room.g, first, last)
+                # What was given up counts by the part computed. Counted for the calling thread's codebooks, taken for
+                # all where threads share the block.
+                share = p.n_codebooks / max(1, last - first)
+                meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
+            top_n_kernels.select(room.g, index, kept, room.shift, self._keep, first, last)
             meter.close("score.select", n * self._selected)
             top_n_kernels.exponentiate_kept(kept, first, last)
             meter.close("score.exp", n * self._selected)
-            top_n_kernels.mix_kept(index, kept, p.rows, p.padded_densities, p.start, products, first, last)
+            top_n_kernels.mix_kept(index, kept, p.rows, p.padded_densities, p.start, room.products, first, last)
             meter.close("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)
-
-    def _bounded(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """Log densities of those that can be among the best; one that is given up counts by the part computed."""
-        p, g = self._family.parameters, self._family.workspace(len(x))
-        assert self._bounds is not None
-        dimensions = evaluation.bounded(x, p.gaussians, self._bounds, g, first, last)
-        # Counted for the calling thread's codebooks, taken for all where threads share the block.
-        share = p.n_codebooks / max(1, last - first)
-        meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
-        return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
         p, kept = self._family.parameters, self._kept[0].size
@@ -140,8 +126,8 @@ class Continuous(_TopN[ContinuousGmm]):
         self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
         self._rest = _NO_RESTS
 
-    def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
-        self._rest = self._rests(gmm, prepared)
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
+        self._rest = _NO_RESTS if self.needs(gmm) is None else prepared
         self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
@@ -163,5 +149,4 @@ class Continuous(_TopN[ContinuousGmm]):
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        rows = self._family.rows(frames)
-        return continuous.best_of_senones(self._family.parameters, rows, frames, self._keep)
+        return continuous.best_of_senones(self._family.parameters, frames, self._keep)

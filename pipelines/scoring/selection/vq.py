@@ -27,7 +27,7 @@ from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.costs.tied import LIST_CALLS
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Need, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Made, Need, Progress, Strategy
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
@@ -49,8 +49,7 @@ class _Quantised(Strategy[Family]):
     def __init__(self, family: Family, by_tree: bool = False) -> None:
         super().__init__(family)
         self._by_tree = by_tree
-        streams = family.parameters.n_streams
-        self._words = np.zeros((MAX_FRAMES, streams), np.int32)
+        self._words = np.zeros((MAX_FRAMES, family.parameters.n_streams), np.int32)
 
     def needs(self, gmm: settings.Gmm) -> Need:
         """Codebook and shortlists, from the cache or made now (seconds)."""
@@ -83,13 +82,13 @@ class Continuous(_Quantised[ContinuousGmm]):
     """Panels of one Gaussian of each of 16 senones."""
 
     stages: Mapping[str, tuple[str, ...]] = {QUANTISE: ("codewords",)}
+    _bytes: Int8Gaussians | None
+    _best: bool
 
     def __init__(self, family: ContinuousGmm, by_tree: bool = False) -> None:
         super().__init__(family, by_tree)
         self._work = workspaces(family)
         self._lanes = np.zeros(family.parameters.n_groups, np.uint16)
-        self._bytes: Int8Gaussians | None = None
-        self._best = False
 
     def needs(self, gmm: settings.Gmm) -> Need:
         """Also 8-bit parameters, if the settings want them."""
@@ -104,13 +103,8 @@ class Continuous(_Quantised[ContinuousGmm]):
             lambda: with_bytes(trivial(gaussians.shape)),
         )
 
-    def configure(self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None) -> None:
-        assert prepared is not None, "needs said so"
-        (lists, in_bytes), gaussians = prepared, self._family.parameters.gaussians
-        lists.check_for(gaussians)
-        if in_bytes is not None:
-            in_bytes.check_for(gaussians)
-        self._lists, self._bytes, self._best = lists, in_bytes, gmm.component == "max"
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
+        (self._lists, self._bytes), self._best = prepared, gmm.component == "max"
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Quantise the frames of a block for `score_some`."""
@@ -162,7 +156,7 @@ class Continuous(_Quantised[ContinuousGmm]):
         family, lists = self._family, self._lists
         share = lists.mean_panels / family.parameters.n_components
         called = calls(2, LIST_CALLS)
-        costs = continuous.chosen(family.parameters, family.rows(frames), frames, share, called, self._bytes)
+        costs = continuous.chosen(family.parameters, frames, share, called, self._bytes)
         if self._best:
             costs = continuous.with_best(costs, share * family.per_senone)
         return costs | {QUANTISE: laws.quantise(lists.codebook, self._by_tree, frames)}
@@ -187,31 +181,25 @@ class Tied(_Quantised[Gmm]):
         self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
 
-    def configure(self, gmm: settings.Gmm, prepared: Shortlists | None = None) -> None:
-        assert prepared is not None, "needs said so"
-        prepared.check_for(self._family.parameters.gaussians)
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         self._lists = prepared
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         gmm, p, lists, n = self._family, self._family.parameters, self._lists, len(features)
-        x = gmm.expand(features)
-        words = self._quantise(x, meter)
+        room, words = gmm.room[n], self._quantise(gmm.expand(features), meter)
         gaussians = self._items(words) * LANES
-        products, shift = gmm.products(n)
         kept, count = self._kept[:n], self._count[:n]
-        listed = self._index[:n], kept, count
+        listed, all_lists = (self._index[:n], kept, count), (lists.start, lists.items, lists.lanes)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            listed_densities.evaluate_listed(
-                x, p.gaussians, (lists.start, lists.items, lists.lanes), words, listed, first, last
-            )
+            listed_densities.evaluate_listed(room.x, p.gaussians, all_lists, words, listed, first, last)
             meter.close("score.gaussians", gaussians)
-            listed_densities.exponentiate_listed(kept, count, shift, first, last)
+            listed_densities.exponentiate_listed(kept, count, room.shift, first, last)
             # Of the calling thread's codebooks, taken for all where threads share the block.
             share = n * p.n_codebooks / max(1, (last - first) * n)
             listing = count[:, first:last].sum(axis=(0, 2))
             meter.close("score.exp", round(share * int(listing.sum())))
-            listed_densities.mix_listed(listed, p.rows, p.padded_densities, p.start, products, first, last)
+            listed_densities.mix_listed(listed, p.rows, p.padded_densities, p.start, room.products, first, last)
             components = int(listing @ p.senones_per_codebook[first:last])
             meter.close("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)
@@ -220,6 +208,5 @@ class Tied(_Quantised[Gmm]):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         p, lists = self._family.parameters, self._lists
-        laws_of_kernels = tied.listed(p, lists.mean_lanes, frames)
-        quantise = laws.quantise(lists.codebook, self._by_tree, frames)
-        return self._family.costs(frames) | laws_of_kernels | {QUANTISE: quantise}
+        costs = self._family.costs(frames) | tied.listed(p, lists.mean_lanes, frames)
+        return costs | {QUANTISE: laws.quantise(lists.codebook, self._by_tree, frames)}

@@ -6,6 +6,7 @@ frame's score is the sum over its streams of the senone's score at the nearest c
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +23,10 @@ from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Need, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Made, Need, Progress, Strategy
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied.gmm import Gmm
-from profiler.arrays import Array, ArrayError, check
+from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 from profiler.errors import Cancelled
 
@@ -42,21 +43,16 @@ class Table:
     codebook: Codebook
     scores: Array
 
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless there is a row for every codeword."""
-        check("scores", self.scores, np.float32, (*self.codebook.words.shape[:2], None))
-
 
 class _Lookup(Strategy[Family]):
     """Base of both kinds: all but the making of the table."""
 
     stages: Mapping[str, tuple[str, ...]] = {QUANTISE: ("codewords",), LOOKUP: ("lookups", "senones")}
+    _table: Table
 
     def __init__(self, family: Family) -> None:
         super().__init__(family)
-        streams = family.parameters.n_streams
-        self._words = np.zeros((MAX_FRAMES, streams), np.int32)
-        self._table: Table | None = None
+        self._words = np.zeros((MAX_FRAMES, family.parameters.n_streams), np.int32)
 
     def needs(self, gmm: settings.Gmm) -> Need:
         """Codebook and table, from the cache or made now (seconds)."""
@@ -88,18 +84,15 @@ class _Lookup(Strategy[Family]):
 
         return Table(book, cache.prepared("table", (p.identity, book.size), make)["scores"])
 
+    @abstractmethod
     def _stream(self, s: int, x: Array, scores: Array) -> None:
         """Fill `scores` f32 [n, senones] of stream s alone from `x` f32 [n, 1, 2·D + 1]."""
-        raise NotImplementedError
 
-    def configure(self, gmm: settings.Gmm, prepared: Table | None = None) -> None:
-        assert prepared is not None, "needs said so"
-        check("scores", prepared.scores, np.float32, (self._words.shape[1], None, self._family.n_senones))
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         self._table = prepared
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """There is too little to do for more threads than one."""
-        assert self._table is not None
         words = self._words[: len(features)]
         self._table.codebook.nearest(self._family.expand(features), words)
         meter.close(QUANTISE, words.size * self._table.codebook.size)
@@ -107,7 +100,6 @@ class _Lookup(Strategy[Family]):
         meter.close(LOOKUP, words.shape[1] * scores.size, scores.size)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        assert self._table is not None
         return {
             QUANTISE: laws.quantise(self._table.codebook, False, frames),
             LOOKUP: laws.lookup(self._table.scores.nbytes),

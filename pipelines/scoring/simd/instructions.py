@@ -33,15 +33,16 @@ def at(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def load(builder: Any, address: Any) -> Any:
-    value = builder.load(at(builder, address, F32X16))
-    value.align = 4
+def load(builder: Any, address: Any, kind: Any = F32X16, align: int = 4) -> Any:
+    """The value of `kind` at `address`, which is a multiple of `align` bytes."""
+    value = builder.load(at(builder, address, kind))
+    value.align = align
     return value
 
 
 def store(builder: Any, value: Any, address: Any) -> None:
-    """Store 16 floats at `address`, which need not be aligned."""
-    builder.store(value, at(builder, address, F32X16)).align = 4
+    """Store what consists of 32-bit numbers; `address` need not be aligned otherwise."""
+    builder.store(value, at(builder, address, value.type)).align = 4
 
 
 def constant(value: float) -> Any:
@@ -49,7 +50,6 @@ def constant(value: float) -> Any:
 
 
 def integers(value: int) -> Any:
-    """16 times the same integer of 32 bits."""
     return ir.Constant(I32X16, [value] * LANES)
 
 
@@ -58,19 +58,19 @@ def word(value: int) -> Any:
     return ir.Constant(I64, value)
 
 
-def sum_from(builder: Any, zero: Any) -> Any:
-    """Room for a sum that begins with `zero`, of whatever type that is."""
-    slot = cgutils.alloca_once(builder, zero.type)
-    builder.store(zero, slot)
+def slot_with(builder: Any, value: Any) -> Any:
+    """A variable that begins with `value`."""
+    slot = cgutils.alloca_once(builder, value.type)
+    builder.store(value, slot)
     return slot
 
 
 def summed_in_turn(builder: Any, count: Any, turns: int, wide: int, add: Callable[[Any, list[Any]], None]) -> list[Any]:
     """`wide` vectors, each the sum over `count` steps: `add(index, slots)` adds step `index` to as many slots.
 
-    The steps take `turns` sets of slots in turn, so that a multiplier need not wait for its own result.
+    The steps take `turns` sets of slots in turn: an addition waits for the one before it to the same sum.
     """
-    sets = [[sum_from(builder, constant(0.0)) for _ in range(wide)] for _ in range(turns)]
+    sets = [[slot_with(builder, constant(0.0)) for _ in range(wide)] for _ in range(turns)]
     whole = builder.udiv(count, word(turns))
     with cgutils.for_range(builder, whole) as loop:
         begin = builder.mul(loop.index, word(turns))
@@ -88,15 +88,22 @@ def summed_in_turn(builder: Any, count: Any, turns: int, wide: int, add: Callabl
     return totals
 
 
-def splat(builder: Any, value: Any) -> Any:
-    one = builder.insert_element(ir.Constant(F32X16, ir.Undefined), value, ir.Constant(I32, 0))
-    return builder.shuffle_vector(one, ir.Constant(F32X16, ir.Undefined), integers(0))
+def splat(builder: Any, value: Any, lanes: int = LANES) -> Any:
+    """A vector of `lanes` times the same number."""
+    kind = ir.VectorType(value.type, lanes)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
+    return shuffle(builder, one, ir.Constant(kind, ir.Undefined), [0] * lanes)
 
 
 def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
     kind = ir.FunctionType(F32X16, [F32X16, F32X16, F32X16])
     function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
     return builder.call(function, [x, y, z])
+
+
+def add_product(builder: Any, x: Any, y: Any, slot: Any) -> None:
+    """Add x · y to the sum in `slot`."""
+    builder.store(fma(builder, x, y, builder.load(slot)), slot)
 
 
 def larger(builder: Any, x: Any, y: Any) -> Any:
@@ -107,8 +114,7 @@ def reduce(builder: Any, combine: Callable[[Any, Any], Any], value: Any) -> Any:
     """All lanes of `value` combined into one number."""
     width = LANES // 2
     while width:
-        order = ir.Constant(I32X16, [(lane + width) % LANES for lane in range(LANES)])
-        value = combine(value, builder.shuffle_vector(value, value, order))
+        value = combine(value, shuffle(builder, value, value, [(lane + width) % LANES for lane in range(LANES)]))
         width //= 2
     return builder.extract_element(value, ir.Constant(I32, 0))
 
@@ -124,7 +130,7 @@ def step(builder: Any, address: Any, index: Any) -> Any:
 
 def broadcast(builder: Any, address: Any) -> Any:
     """16 times the float at `address`."""
-    return splat(builder, builder.load(at(builder, address, F32)))
+    return splat(builder, load(builder, address, F32))
 
 
 def shuffle(builder: Any, x: Any, y: Any, lanes: list[int]) -> Any:

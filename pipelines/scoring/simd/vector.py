@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,30 @@ def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], 
         definition.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
         made: Callable[..., Any] = intrinsic(definition)
         return made
+
+    return decorate
+
+
+def instruction_of(numbers: Iterable[int], *arguments: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make one function for kernels of what generate(builder, number, *values) generates for each of `numbers`.
+
+    Its first argument says which of them is done; with another number nothing is.
+    """
+
+    def decorate(generate: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(generate)
+        def chosen(builder: Any, number: Any, *values: Any) -> None:
+            end = builder.append_basic_block("end")
+            switch = builder.switch(number, end)
+            for case in numbers:
+                block = builder.append_basic_block(f"case {case}")
+                switch.add_case(ir.Constant(number.type, case), block)
+                builder.position_at_end(block)
+                generate(builder, case, *values)
+                builder.branch(end)
+            builder.position_at_end(end)
+
+        return instruction(types.void, types.intp, *arguments)(chosen)
 
     return decorate
 

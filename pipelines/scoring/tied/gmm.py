@@ -21,19 +21,24 @@ from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from pipelines.scoring.tied import kernels, lazy_kernels
 from pipelines.scoring.tied.packing import PackedGmm
-from profiler.arrays import Array, ArrayError
+from profiler.arrays import Array
 from profiler.costs import Cost
 
 LAZY_STAGE = "score.lazy"
 """Mixtures of chosen senones; the work count `weights`: read once a call, however many frames it is for."""
 
 
-class _Room(NamedTuple):
-    """Workspace of a block, see `Gmm.expand`, `workspace` and `products`."""
+class Room(NamedTuple):
+    """Workspace of a block of n frames, all f32.
+
+    `x` [n, streams, 2·D + 1]: [x², x, 1] per stream; `g` [n, codebooks, streams, padded densities]: log densities;
+    `products` [n, columns]: likelihoods; `shift` [n, codebooks]: what was subtracted from them.
+    """
 
     x: Array
     g: Array
-    products: tuple[Array, Array]
+    products: Array
+    shift: Array
 
 
 class Gmm:
@@ -59,12 +64,11 @@ class Gmm:
         self.dim = len(p.centre)
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
         self.pool = BlockPool(threads, p.senones_per_codebook + p.expanded)
-        x = np.empty((MAX_FRAMES, p.n_streams, p.expanded), np.float32)
-        g = aligned((MAX_FRAMES, p.n_codebooks, p.n_streams, p.padded_densities))
-        products = aligned((MAX_FRAMES, p.columns))
-        shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
+        of_densities = p.n_codebooks, p.n_streams, p.padded_densities
+        shapes = (p.n_streams, p.expanded), of_densities, (p.columns,), (p.n_codebooks,)
+        whole = [aligned((MAX_FRAMES, *shape)) for shape in shapes]
         # By frames of a block: making a view takes microseconds after the data of a stage have gone through the caches.
-        self._room = [_Room(x[:n], g[:n], (products[:n], shift[:n])) for n in range(MAX_FRAMES + 1)]
+        self.room = [Room(*(array[:n] for array in whole)) for n in range(MAX_FRAMES + 1)]
         self._begun = 0
 
     def small(self) -> Gmm:
@@ -74,34 +78,21 @@ class Gmm:
         """Make the layouts of the parameters that are otherwise made when they are first used."""
         _ = self._some, self.parameters.rows
 
-    def products(self, n: int) -> tuple[Array, Array]:
-        """Workspace for n frames: likelihoods [n, columns], what was subtracted [n, codebooks]."""
-        return self._room[n].products
-
     def expand(self, features: Array) -> Array:
-        """[x², x, 1] per stream, f32 [n, 3, 27]; its time goes into `score.gaussians`."""
-        if len(features) > MAX_FRAMES:
-            raise ArrayError(f"expand: {len(features)} frames, where there is room for {MAX_FRAMES}")
-        x = self._room[len(features)].x
+        """Fill and return `x` of the workspace for these frames; the time goes into `score.gaussians`."""
+        x = self.room[len(features)].x
         expand(features, self.parameters.centre, x)
         return x
 
-    def workspace(self, n: int) -> Array:
-        """Room for the log densities of n frames, f32 [n, codebooks, 3, padded densities]."""
-        return self._room[n].g
-
-    def densities(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""
-        g = self.workspace(len(x))
-        kernels.evaluate(x, self.parameters.gaussians, g, first, last)
-        meter.close("score.gaussians", len(x) * self.parameters.n_gaussians)
-        return g
+    def densities(self, room: Room, first: int, last: int, meter: Meter) -> None:
+        """Stage `score.gaussians`: the log densities of some codebooks."""
+        kernels.evaluate(room.x, self.parameters.gaussians, room.g, first, last)
+        meter.close("score.gaussians", len(room.x) * self.parameters.n_gaussians)
 
     def logarithms(self, scores: Array, first: int, last: int, meter: Meter) -> None:
         """Stage `score.log`: scores f32 [n, senones] from the products of this block."""
-        p = self.parameters
-        products, shift = self.products(len(scores))
-        kernels.logarithms(products, shift, p.order, scores, first, last)
+        p, room = self.parameters, self.room[len(scores)]
+        kernels.logarithms(room.products, room.shift, p.order, scores, first, last)
         meter.close("score.log", len(scores) * p.n_senones)
 
     @cached_property
@@ -112,27 +103,25 @@ class Gmm:
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Stages `score.gaussians` and `score.exp` of a block, for `score_some`."""
-        x, n = self.expand(features), len(features)
-        _, shift = self.products(n)
+        self._begun = len(features)
+        room = self.room[self._begun]
+        self.expand(features)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = self.densities(x, first, last, meter)
-            kernels.exponentiate(g, shift, first, last)
-            meter.close("score.exp", n * self.parameters.n_gaussians)
+            self.densities(room, first, last, meter)
+            kernels.exponentiate(room.g, room.shift, first, last)
+            meter.close("score.exp", len(room.x) * self.parameters.n_gaussians)
 
         self.pool.run(part, meter)
-        self._begun = n
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Exact scores of some senones in frames first … last − 1; stage `score.lazy`."""
-        p, (mixtures, products) = self.parameters, self._some
-        g, (_, shift) = self.workspace(self._begun), self.products(self._begun)
-        lazy_kernels.mix_some(g, shift, mixtures, senones, first, last, products, scores)
+        p, room, (mixtures, products) = self.parameters, self.room[self._begun], self._some
+        lazy_kernels.mix_some(room.g, room.shift, mixtures, senones, first, last, products, scores)
         weights, frames = len(senones) * p.n_streams * p.n_densities, last - first
         meter.close(LAZY_STAGE, frames * weights, frames * len(senones), weights)
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of the stages that `begin_some` and `score_some` record."""
         p = self.parameters
         return {
             "score.gaussians": laws.gaussians(p, frames),

@@ -18,6 +18,8 @@ names: numba looks at each name in every call (0.07 µs).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -28,13 +30,11 @@ from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_f
 from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
 
-_tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
-_tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
-_tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 
 Matrix = tuple[int, int]
 """Its address, and the bytes from a row or a panel to the next."""
+Strip = Callable[[Matrix, Matrix, int, int, Matrix, bool, int], None]
 
 
 Order = tuple[Array, Array, Array]
@@ -44,62 +44,29 @@ Order = tuple[Array, Array, Array]
 """
 
 
-@njit_part
-def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
-    """C[8, 16·panels] = A[8, k] · B."""
-    p = 0
-    while p < panels:
-        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        following = later + p * b[1] if later != 0 else 0
-        if panels - p >= 2:
-            _tile_8x2(a, bp, k, cp, times, following)
-            p += 2
-        else:
-            _tile_8x1(a, bp, k, cp, times, following)
-            p += 1
+def _make_strip(rows: int, together: int, prefetching: bool = True) -> Strip:
+    """C[rows, 16·panels] = A[rows, k] · B, `together` panels at a time for as long as there are so many."""
+    wide, narrow = make_tile(rows, together), make_tile(rows, 1)
+
+    @njit_part
+    def strip(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
+        p = 0
+        while p < panels:
+            bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
+            following = later + p * b[1] if prefetching and later != 0 else 0
+            if panels - p >= together:
+                wide(a, bp, k, cp, times, following)
+                p += together
+            else:
+                narrow(a, bp, k, cp, times, following)
+                p += 1
+
+    return strip
 
 
-@njit_part
-def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
-    """C[4, 16·panels] = A[4, k] · B."""
-    p = 0
-    while p < panels:
-        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        following = later + p * b[1] if later != 0 else 0
-        if WIDE_REGISTERS and panels - p >= 2:
-            _tile_4x2(a, bp, k, cp, times, following)
-            p += 2
-        else:
-            _tile_4x1(a, bp, k, cp, times, following)
-            p += 1
-
-
-@njit_part
-def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
-    """C[1, 16·panels] = A[1, k] · B without prefetching: with that choice left open its loop is slower."""
-    p = 0
-    while p < panels:
-        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        if panels - p >= 4:
-            _tile_1x4(a, bp, k, cp, times, 0)
-            p += 4
-        else:
-            _tile_1x1(a, bp, k, cp, times, 0)
-            p += 1
-
-
-@njit_part
-def _one_prefetching(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
-    """The same, prefetching from the address `later` on."""
-    p = 0
-    while p < panels:
-        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        if panels - p >= 4:
-            _tile_1x4(a, bp, k, cp, times, later + p * b[1])
-            p += 4
-        else:
-            _tile_1x1(a, bp, k, cp, times, later + p * b[1])
-            p += 1
+_eight, _four, _one_prefetching = _make_strip(8, 2), _make_strip(4, 2 if WIDE_REGISTERS else 1), _make_strip(1, 4)
+# With the choice of prefetching left open its loop is slower.
+_one = _make_strip(1, 4, prefetching=False)
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +88,7 @@ def _multiply(a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, time
             _four(at, b, panels, k, to, times, later if left == 4 else 0)
             t += 4
         elif left > 1 or later == 0:
-            _one(at, b, panels, k, to, times)
+            _one(at, b, panels, k, to, times, later)
             t += 1
         else:
             _one_prefetching(at, b, panels, k, to, times, later)
@@ -240,18 +207,12 @@ def mix_rows(factors: int, places: int, count: int, rows: int, width: int, out: 
             column += LANES
 
 
-@njit_part
-def panels_together(rows: int) -> int:
-    """Panels of weights that a tile of the mixtures of this number of frames takes."""
-    return 4 if rows < 4 else 2
-
-
 @njit(nogil=True, cache=True)
 def mix(g: Array, weights: Array, start: Array, products: Array, first: int, last: int) -> None:
     """products = Π over streams Σ over densities weight · exponential: a tile per 16 senones, two or four at a time.
 
-    Two panels of weights stay in the first cache for all rows. A row by itself takes four, whose sums do not wait for
-    each other: one chain of sums is bound by the latency of an addition.
+    Two panels of weights stay in the first cache for all rows. Single rows take four, whose sums do not wait for each
+    other: one chain of sums is bound by the latency of an addition.
     """
     n, books, streams, densities = g.shape
     book_bytes = streams * densities * 4
@@ -263,7 +224,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix: densities, weights and products do not fit each other")
-    together = panels_together(n)
+    together = 4 if n < 4 else 2
     for book in range(first, last):
         panels = (start[book + 1] - start[book]) // LANES
         base = address(weights, np.float32) + start[book] * streams * densities * 4

@@ -1,9 +1,8 @@
 """The kernel of lazy scoring in a tied-mixture model: mixtures of chosen senones in a few frames.
 
-The Gaussians of a block and their exponentials are computed for all its frames at once (`kernels`); what is
-left for later are the mixtures of the active senones. A senone's weights lie side by side
-here, so that one senone is a dot product over memory in order, whichever others
-are active: panels of 16 senones would save nothing, four of five hold an active one.
+The Gaussians of a block and their exponentials are computed for all its frames at once (`kernels`); what is left for
+later are the mixtures of the active senones. A senone's weights lie side by side here, so that each is a dot product
+over memory in order: panels of 16 senones would save nothing, four of five hold an active one.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from pipelines.scoring.simd.exponential import log_shifted
 from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array, ArrayError
 
-_products_1, _products_2 = make_stream_products(1), make_stream_products(2)
-_products_3, _products_4 = make_stream_products(3), make_stream_products(4)
 MAX_STREAMS = 4
 """The most of an `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
+_products = make_stream_products(MAX_STREAMS)
 
 Mixtures = tuple[Array, Array]
 """Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""
@@ -74,14 +72,7 @@ def mix_some(
                 factors = address(g, np.float32) + t * frame_bytes + book * streams * densities * 4
                 here = address(rows, np.int64)
                 out = address(products, np.float32) + (t * products.shape[1] + i - begin) * 4
-                if streams == 3:
-                    _products_3(factors, groups, here, out)
-                elif streams == 4:
-                    _products_4(factors, groups, here, out)
-                elif streams == 2:
-                    _products_2(factors, groups, here, out)
-                else:
-                    _products_1(factors, groups, here, out)
+                _products(streams, factors, groups, here, out)
         for t in range(first, last):
             at = address(products, np.float32) + t * products.shape[1] * 4
             # Whole vectors: the logarithm of what lay there before is not looked at either.

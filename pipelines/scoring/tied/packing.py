@@ -16,8 +16,8 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned, aligned_copy
-from pipelines.scoring.tied.kernels import Order, columns_fit, runs_fit
-from profiler.arrays import Array, ArrayError, check, check_offsets
+from pipelines.scoring.tied.kernels import Order
+from profiler.arrays import Array
 
 
 def _padded(count: int) -> int:
@@ -28,7 +28,6 @@ def _padded(count: int) -> int:
 class PackedGmm:
     """The parameters of one model in the layouts of `kernels`; `n_densities` is unpadded."""
 
-    n_codebooks: int
     n_densities: int
     n_senones: int
     senones_per_codebook: Array
@@ -39,48 +38,25 @@ class PackedGmm:
     runs: Array
     run_start: Array
 
-    def __post_init__(self) -> None:
-        """Raise ArrayError unless the arrays fit these numbers of codebooks, densities and senones."""
-        books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
-        panels = padded // LANES
-        check("gaussians", self.gaussians, np.float32, (books, None, panels, None, LANES))
-        streams, depth = self.n_streams, self.expanded
-        if depth != 2 * (depth // 2) + 1:
-            raise ArrayError("the panels of a packed model are not squares, values and one")
-        check("centre", self.centre, np.float32, (streams * (depth // 2),))
-        check("weights", self.weights, np.float32, (None,))
-        check("start", self.start, np.int64, (books + 1,))
-        check("runs", self.runs, np.int64, (None, 3))
-        check("run_start", self.run_start, np.int64, (books + 1,))
-        check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
-        check_offsets("run_start", self.run_start, len(self.runs))
-        columns = np.empty((0, self.columns), np.float32)
-        if not columns_fit(self.start, columns, self.weights.size, streams * padded) or not runs_fit(
-            self.order, senones, 0, books
-        ):
-            raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
-        begins = np.sort(self.runs[:, 0])
-        lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
-        if not np.array_equal(np.append(begins, senones), np.append(0, np.cumsum(lengths))):
-            raise ArrayError("the runs of a packed model are not each senone once")
-
     def small(self) -> PackedGmm:
         """A model of one of its codebooks alone, for compiling."""
         book = int(np.argmax(self.senones_per_codebook > 0))
         senones, (begin, end) = int(self.senones_per_codebook[book]), self.start[book:][:2]
         size = self.n_streams * self.padded_densities
-        return PackedGmm(
-            n_codebooks=1,
-            n_densities=self.n_densities,
+        return replace(
+            self,
             n_senones=senones,
             senones_per_codebook=self.senones_per_codebook[book : book + 1],
-            centre=self.centre,
             gaussians=self.gaussians[book : book + 1],
             weights=self.weights[begin * size : end * size],
             start=np.array([0, end - begin]),
             runs=np.array([[0, 0, senones]]),
             run_start=np.array([0, 1]),
         )
+
+    @property
+    def n_codebooks(self) -> int:
+        return len(self.gaussians)
 
     @property
     def n_streams(self) -> int:
@@ -150,10 +126,9 @@ class PackedGmm:
 def pack(model: AcousticModel) -> PackedGmm:
     """Lay out `model` (PTM or semi-continuous), neighbouring densities side by side."""
     model = _neighbours_together(model)
-    books, densities = model.n_codebooks, model.n_densities
+    books = model.n_codebooks
     counts = np.bincount(model.senone_codebook, minlength=books)
-    widths = -(-counts // LANES) * LANES
-    start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(-(-counts // LANES) * LANES)]).astype(np.int64)
     order = np.argsort(model.senone_codebook, kind="stable")
     column = np.empty(model.n_senones, np.int64)
     first = np.concatenate([[0], np.cumsum(counts)])[:-1]
@@ -161,18 +136,9 @@ def pack(model: AcousticModel) -> PackedGmm:
     column[order] = np.arange(model.n_senones) - first[books_in_order] + start[books_in_order]
     runs, run_start = _runs(model.senone_codebook, column, books)
     centre, gaussians = _gaussians(model)
-    return PackedGmm(
-        n_codebooks=books,
-        n_densities=densities,
-        n_senones=model.n_senones,
-        senones_per_codebook=counts,
-        centre=centre,
-        gaussians=gaussians,
-        weights=_weights(model, column, start),
-        start=start,
-        runs=runs,
-        run_start=run_start,
-    )
+    weights = _weights(model, column, start)
+    numbers = model.n_densities, model.n_senones, counts
+    return PackedGmm(*numbers, centre, gaussians, weights, start, runs, run_start)
 
 
 def _neighbours_together(model: AcousticModel) -> AcousticModel:
@@ -203,8 +169,7 @@ def _halved(points: Array, members: Array) -> list[int]:
 
 
 def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
-    means = model.means.astype(np.float64)
-    variances = model.variances.astype(np.float64)
+    means, variances = model.means.astype(np.float64), model.variances.astype(np.float64)
     # Features about the middle of all means: smaller squares cancel with less rounding.
     centre = means.mean(axis=(0, 2))
     means -= centre[:, None, :]

@@ -14,7 +14,7 @@ from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, PieceStages, Placed
+from pipelines.scoring.device.arithmetic import Arithmetic, Placed, of_piece
 from pipelines.scoring.device.buffers import Parameters
 from profiler.arrays import Array
 from profiler.spans import Cost, Recorder
@@ -87,9 +87,9 @@ class Batch:
         work.then(COPY, COMPUTE)
         scores, x = self._scores[: self.size * n], self._x[: self.size * n]
         if n:
-            stages = PieceStages(self._on, self._ids, first_frame)
-            stages.give(GATHER, partial(self._gather, x, n), n, self.size * n)
-            self._arithmetic.score(self._parameters.there, x, scores, stages)
+            give = of_piece(work, self._ids, first_frame)
+            give(GATHER, partial(self._gather, x, n), n, (self.size * n, 0, 0))
+            self._arithmetic.score(self._parameters.there, x, scores, self._on, give)
         return scores.view(self.size, n, -1).transpose(0, 1)
 
     def _gather(self, x: Tensor, n: int) -> None:

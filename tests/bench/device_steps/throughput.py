@@ -14,7 +14,7 @@ from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, open_device
 from pipelines.models.opening import open_model
 from pipelines.scoring import build_scorer
-from pipelines.scoring.device.arithmetic import Placed, Stages
+from pipelines.scoring.device.arithmetic import Give, Placed
 from pipelines.scoring.device.buffers import Parameters
 from pipelines.scoring.device.gmm import mixtures_of
 from profiler.arrays import Array
@@ -39,7 +39,7 @@ def busy(task: Task) -> Result:
     x = torch.empty(BLOCK, arithmetic.dim, device=work.device.where)
     work.device.run(COMPUTE, x.normal_)
     out = torch.empty(BLOCK, arithmetic.n_senones, device=work.device.where)
-    score = partial(arithmetic.score, parameters.there, x, out)
+    score = partial(arithmetic.score, parameters.there, x, out, on)
     gate = _gate if task.device == "cuda" else None
     found: dict[str, dict[str, list[float]]] = {"events": {}, "events behind a gate": {}, "kernels": {}}
     launched: dict[str, int] = {}
@@ -62,31 +62,21 @@ def busy(task: Task) -> Result:
     return verdict(wrong, "events are the kernels' time", {"rows": rows}, unless=unless)
 
 
-class _Handing:
-    """Hands each stage of a block to a function."""
-
-    def __init__(self, on: Placed, give: Callable[[str, Callable[[], object]], None]) -> None:
-        self.on, self._give = on, give
-
-    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
-        self._give(stage, step)
-
-
 def between_events(
-    on: Placed, score: Callable[[Stages], None], gate: Callable[[], object] | None = None
+    on: Placed, score: Callable[[Give], None], gate: Callable[[], object] | None = None
 ) -> dict[str, float]:
     """ns from the event before to the event behind each stage of one block; `gate` is given before all of them."""
     device = on.work.device
     pending: list[tuple[str, Any, Any]] = []
 
-    def give(stage: str, step: Callable[[], object]) -> None:
+    def give(stage: str, step: Callable[[], object], *_: object) -> None:
         began = device.record(COMPUTE)
         device.run(COMPUTE, step)
         pending.append((stage, began, device.record(COMPUTE)))
 
     if gate is not None:
         device.run(COMPUTE, gate)
-    score(_Handing(on, give))
+    score(give)
     device.wait(device.mark(COMPUTE))
     found: dict[str, float] = {}
     for stage, began, ended in pending:
@@ -104,7 +94,7 @@ def _gate() -> None:
     torch.cuda._sleep(20_000_000)
 
 
-def of_kernels(on: Placed, score: Callable[[Stages], None]) -> tuple[dict[str, float], dict[str, int]]:
+def of_kernels(on: Placed, score: Callable[[Give], None]) -> tuple[dict[str, float], dict[str, int]]:
     """ns that torch's profiler counts for each stage of one block, and kernels (none of them on a processor)."""
     import torch
 
@@ -114,7 +104,7 @@ def of_kernels(on: Placed, score: Callable[[Stages], None]) -> tuple[dict[str, f
     spent: dict[str, float] = {}
     launched: dict[str, int] = {}
 
-    def give(stage: str, step: Callable[[], object]) -> None:
+    def give(stage: str, step: Callable[[], object], *_: object) -> None:
         def watched() -> None:
             with torch.profiler.profile(activities=activities) as profile:
                 step()
@@ -131,7 +121,7 @@ def of_kernels(on: Placed, score: Callable[[Stages], None]) -> tuple[dict[str, f
         device.run(COMPUTE, watched)
         device.wait(device.mark(COMPUTE))
 
-    score(_Handing(on, give))
+    score(give)
     return spent, launched
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from pipelines.models.nnet3 import IVECTOR
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import nets as laws
-from pipelines.scoring.dnn import integers, products
+from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, SPLICE_STAGE, Arithmetic
 from pipelines.scoring.dnn.nnet3.plan import Plan, Step, finish, gather, softmax
+from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.dnn.quantised import OPERATION, Quantised, quantise, restore
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows, room
 from profiler.arrays import I64, Array, check_indices
@@ -49,7 +50,7 @@ class _Floats(Weights):
     """Weights in float32, multiplied by one of `products`."""
 
     def __init__(self, weight: Array, threads: int, most: int, product: str) -> None:
-        self._product = products.create(product, weight, threads, most)
+        self._product = PRODUCTS[product](weight, threads, most)
         self.nbytes = float(self._product.nbytes)
 
     def bind(self, x: Array, y: Array) -> Callable[[], None]:

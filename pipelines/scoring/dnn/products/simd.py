@@ -17,7 +17,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs.nets import product
-from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, WIDE_REGISTERS, address, aligned, begin_of, copy_floats
 from pipelines.scoring.thread_pool import shared
@@ -34,10 +34,8 @@ CHAINS = 1 if WIDE_REGISTERS else 2
 its multipliers, of which each begins a vector every cycle and ends it four cycles later."""
 
 
-_prefetching_tile = make_layer_tile(FRAMES, VECTORS, prefetching=True)
-_tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 5, 4))
-_tile_3, _tile_2 = (make_layer_tile(frames, VECTORS, chains=CHAINS) for frames in (3, 2))
-_tile_1 = make_layer_tile(1, VECTORS, chains=CHAINS**2)
+_prefetching_tile = make_layer_tile([FRAMES], VECTORS, prefetching=True)
+_tile = make_layer_tile(range(1, FRAMES + 1), VECTORS, chains={1: CHAINS**2, 2: CHAINS, 3: CHAINS})
 
 
 Strided = tuple[int, int, int]
@@ -76,19 +74,9 @@ def _multiply(
             # The first of many tiles bring the next panel, each one of its vectors per input.
             later = panel + inputs * (PANEL * FLOAT + t // FRAMES * VECTOR_BYTES)
             if n > 2 * FRAMES and frames == FRAMES and t // FRAMES < VECTORS:
-                _prefetching_tile(at, x_frame, x_input, panel, inputs, later, to)
-            elif frames == 6:
-                _tile_6(at, x_frame, x_input, panel, inputs, later, to)
-            elif frames == 5:
-                _tile_5(at, x_frame, x_input, panel, inputs, later, to)
-            elif frames == 4:
-                _tile_4(at, x_frame, x_input, panel, inputs, later, to)
-            elif frames == 3:
-                _tile_3(at, x_frame, x_input, panel, inputs, later, to)
-            elif frames == 2:
-                _tile_2(at, x_frame, x_input, panel, inputs, later, to)
+                _prefetching_tile(frames, at, x_frame, x_input, panel, inputs, later, to)
             else:
-                _tile_1(at, x_frame, x_input, panel, inputs, later, to)
+                _tile(frames, at, x_frame, x_input, panel, inputs, later, to)
             there = out_at + begin * out_output + t * out_frame
             for f in range(frames):
                 row = to + f * PANEL * FLOAT
@@ -99,7 +87,7 @@ def _multiply(
                     copy_floats(there + f * out_frame + i * out_output, row + i * FLOAT, 1)
 
 
-class Weights(Product):
+class Simd(Product):
     """Panels of outputs, filled up with zeros."""
 
     rate: ClassVar[float] = 50e9
@@ -133,5 +121,4 @@ class Weights(Product):
         """Law of a product that reads its frames again for each panel, and a panel for each tile of frames, at most."""
         outputs, inputs = self.shape
         again = FLOAT * inputs * (outputs / PANEL) + self.nbytes / FRAMES
-        most = again + 3.0 * FLOAT * outputs
-        return product(self.shape, self.nbytes, frame, times, most, multiplied=inputs * outputs)
+        return product(self, frame, times, again + 3.0 * FLOAT * outputs)
