@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from app.cli import _output, _tiers
 from app.cli._tiers import Tier
@@ -38,11 +39,8 @@ class Check:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--empty-cache",
-        action="store_true",
-        help="first empty the cache of search graphs, derived models, tables and roofs; they are rebuilt when needed",
-    )
+    help = "first empty the cache of search graphs, derived models, tables and roofs; they are rebuilt when needed"
+    parser.add_argument("--empty-cache", action="store_true", help=help)
     _output.json_flag(parser)
 
 
@@ -54,23 +52,20 @@ def run(arguments: argparse.Namespace) -> int:
         freed = cache.empty()
         print(f"The cache is empty: {_megabytes(freed)} freed.", file=sys.stderr)
     parts = [check for probe in PROBES for check in probe()]
-    checks = [*_packages(), *parts]
-    evidence = list(_tiers.evidence())
+    checks = [*map(_package, PACKAGES), *parts]
+    evidence = _tiers.evidence()
     ready = all(c.works for c in checks if c.needed)
     if arguments.json:
         from profiler.machine.describe import describe
 
         # A part of the program is a tier too, although not evidence.
-        others = [Tier(c.name, c.works, None, c.detail) for c in parts]
-        _output.print_json(
-            {
-                "schema": 1,
-                "ready": ready,
-                "checks": [asdict(c) for c in [*checks, _accelerator(evidence)]],
-                "tiers": [asdict(tier) for tier in [*evidence, *others]],
-                "machine": describe(),
-            }
-        )
+        tiers = [*evidence, *(Tier(c.name, c.works, None, c.detail) for c in parts)]
+        found = [tier for tier in evidence if tier.name.startswith("accelerator")]
+        usable = [tier for tier in found if tier.available]
+        detail = "; ".join(tier.reason for tier in usable or found)
+        checks.append(Check("accelerator", bool(usable), detail, needed=False))
+        tree = {"schema": 1, "ready": ready, "machine": describe()}
+        _output.print_json(tree | {"checks": [*map(asdict, checks)], "tiers": [*map(asdict, tiers)]})
         return 0 if ready else 1
     for check in checks:
         sign = "ok" if check.works else ("MISSING" if check.needed else "absent")
@@ -83,14 +78,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if ready else 1
 
 
-def _packages() -> list[Check]:
-    checks = []
-    for name in ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials"):
-        try:
-            checks.append(Check(name, True, importlib.metadata.version(name)))
-        except importlib.metadata.PackageNotFoundError:
-            checks.append(Check(name, False, f"not installed; run: pip install {name}"))
-    return checks
+PACKAGES: Final = ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials")
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, True, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, False, f"not installed; run: pip install {name}")
 
 
 def _in_a_process(code: str) -> tuple[bool, str]:
@@ -114,20 +109,9 @@ def _window() -> list[Check]:
         "from PySide6.QtWidgets import QApplication; from PySide6.QtCore import qVersion\n"
         "QApplication([]); print('Qt', qVersion())"
     )
-    shown = Check(
-        "display",
-        has_display(),
-        "a window can be opened" if has_display() else "none: only pictures and headless runs",
-        needed=False,
-    )
-    return [Check("Qt", works, detail), shown]
-
-
-def _accelerator(evidence: list[Tier]) -> Check:
-    found = [tier for tier in evidence if tier.name.startswith("accelerator")]
-    usable = [tier for tier in found if tier.available]
-    detail = "; ".join(tier.reason for tier in usable or found)
-    return Check("accelerator", bool(usable), detail, needed=False)
+    display = has_display()
+    about = "a window can be opened" if display else "none: only pictures and headless runs"
+    return [Check("Qt", works, detail), Check("display", display, about, needed=False)]
 
 
 def _model() -> list[Check]:
@@ -139,8 +123,7 @@ def _model() -> list[Check]:
         model = sphinx.load(folder)
     except (BadInput, OSError) as problem:
         return [Check("acoustic model", False, str(problem))]
-    senones = model.mdef.n_senones
-    return [Check("acoustic model", True, f"{senones} senones in {folder}")]
+    return [Check("acoustic model", True, f"{model.mdef.n_senones} senones in {folder}")]
 
 
 def _optional(name: str, packages: tuple[str, ...], opens: str, missing: str = "") -> list[Check]:
@@ -190,15 +173,13 @@ def _folders() -> list[Check]:
     from profiler.process import kernel_cache
 
     def writable(name: str, find: Callable[[], Path], more: Callable[[], str] = str) -> Check:
+        folder = None
         try:
             folder = find()
+            tempfile.TemporaryFile(dir=folder).close()
         except OSError as problem:
-            return Check(name, False, str(problem))
-        try:
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError as problem:
-            return Check(name, False, f"{folder} cannot be written: {(problem.strerror or str(problem)).lower()}")
+            why = f"{folder} cannot be written: {(problem.strerror or str(problem)).lower()}"
+            return Check(name, False, str(problem) if folder is None else why)
         return Check(name, True, f"{folder}{more()}")
 
     def kept() -> str:

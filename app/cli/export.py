@@ -41,9 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--range", metavar="FROM..TO", help="show and count this stretch, in seconds or m:ss")
     parser.add_argument("--at", metavar="T", help="the cursor: nothing after it is shown or counted")
     _recorded.add_select(parser)
-    parser.add_argument(
-        "--spectrogram", action="store_true", default=None, help="under the waveform, of at most 2 minutes of speech"
-    )
+    help = "under the waveform, of at most 2 minutes of speech"
+    parser.add_argument("--spectrogram", action="store_true", default=None, help=help)
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 
 
@@ -57,14 +56,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not pictures and not tables:
         known = [*PICTURES, *(form.option for form in formats())]
         raise BadInput(f"export needs at least one of {', '.join(f'--{option}' for option in known)}.")
-    _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
+    names = [os.fspath(path) for path in [*pictures, *(path for _, path in tables)]]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadInput(f"{one_line(twice)}: only one export can be written there; give each its own file.")
     request = _request(arguments) if pictures else None
     # The list of written files goes to the stream without data.
-    news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
+    streamed = Path(STANDARD_OUTPUT)
+    news = sys.stderr if any(path == streamed for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
         for form, path in tables:
             form.write(session, path)
-            if not _streamed(path):
+            if path != streamed:
                 print(path, file=news)
     if idle := [f"--{name}" for name in OF_PICTURES if not pictures and given[name] is not None]:
         print(f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.", file=sys.stderr)
@@ -76,16 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
                 maker.write(request, path)
                 print(path, file=news)
     return 0
-
-
-def _streamed(path: Path) -> bool:
-    return os.fspath(path) == STANDARD_OUTPUT
-
-
-def _check_names(names: list[str]) -> None:
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise BadInput(f"{one_line(twice)}: only one export can be written there; give each its own file.")
 
 
 def _request(arguments: argparse.Namespace) -> PictureRequest:

@@ -134,35 +134,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not faulthandler.is_enabled():
             faulthandler.enable(sys.__stderr__ or 2)
         try:
-            return _answered(words)
+            status = _run(words)
+            sys.stdout.flush()
+            return status
+        except KeyboardInterrupt as stop:
+            _output.complain("stopped.")
+            return stop.status if isinstance(stop, signals.Ended) else INTERRUPTED
         except BrokenPipeError:  # standard output goes to `head`, which has read enough
             return _output.BROKEN_PIPE
-
-
-def _answered(words: list[str]) -> int:
-    debug = "--debug" in words
-    try:
-        status = _run(words)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt as stop:
-        _output.complain("stopped.")
-        return stop.status if isinstance(stop, signals.Ended) else INTERRUPTED
-    except BrokenPipeError:
-        raise
-    except (BadInput, OSError) as problem:
-        if debug:
-            traceback.print_exception(problem)
-        else:
-            _output.complain(limits.shortage(problem) or limits.sentence(problem))
-        return USAGE_ERROR
-    except Exception as problem:
-        short = limits.shortage(problem)
-        if debug:
-            traceback.print_exception(problem)
-        else:  # if nothing was short, it is a fault of the program and is reported as one
-            _output.complain(short or fault(problem, words))
-        return USAGE_ERROR if short else FAULT
+        except Exception as problem:
+            sentence = limits.shortage(problem)
+            if not sentence and isinstance(problem, BadInput | OSError):
+                sentence = limits.sentence(problem)
+            if "--debug" in words:
+                traceback.print_exception(problem)
+            else:  # if nothing was short, it is a fault of the program and is reported as one
+                _output.complain(sentence or fault(problem, words))
+            return USAGE_ERROR if sentence else FAULT
 
 
 def _run(words: list[str]) -> int:

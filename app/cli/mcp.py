@@ -15,11 +15,11 @@ import io
 import os
 import re
 import sys
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from app.model.report import Tree  # the server reads the annotations of its tools
+from app.model.report import Tree, fields  # the server reads the annotations of its tools
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
@@ -158,20 +158,15 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     def compare(a: str, b: str | None = None) -> Tree:
         """Compare two sessions, or the arms of one A/B session: time of B / time of A with interval and verdict for
         each stage, word errors, what differs, and warnings."""
-        with closing(opened(a)) as first:
-            if b is None:
-                return finite(verb.report(first.session))
-            with closing(opened(b)) as second:
-                return finite(verb.report(first.session, second.session))
+        with ExitStack() as stack:
+            both = [stack.enter_context(closing(opened(name))).session for name in (a, b) if name is not None]
+            return finite(verb.report(*both))
 
     @tool
     def predict(session: str, factors: dict[str, float]) -> Tree:
         """Predict the RTF of a session with the time of stages or groups multiplied: {"scoring": 0.5}; 0 is free."""
         with closing(opened(session)) as recording:
-            found = recording.predict(factors)
-            return finite(
-                {"rtf": found.rtf, "predicted_rtf": found.predicted_rtf, "assumptions": list(found.assumptions)}
-            )
+            return finite(fields(recording.predict(factors), "rtf", "predicted_rtf", "assumptions"))
 
     @tool
     def words(session: str, longest: int = WORDS) -> Tree:

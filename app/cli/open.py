@@ -29,7 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    require_display()
+    """Show the window. BadInput if none can be shown."""
+    if not has_display():
+        named = [f"{v}={os.environ[v]}" for v in ("DISPLAY", "WAYLAND_DISPLAY") if os.environ.get(v)]
+        what = f"No display answers under {' and '.join(named)}" if named else "There is no display"
+        raise BadInput(f"{what} to open a window on; {INSTEAD}")
     return show_window(arguments.session, demo=False)
 
 
@@ -69,17 +73,6 @@ def has_display() -> bool:
     if os.environ.get("QT_QPA_PLATFORM") or sys.platform in ("win32", "darwin"):
         return True
     return _wayland_answers() or _x_answers(os.environ.get("DISPLAY", ""))
-
-
-def require_display() -> None:
-    """BadInput if no window can be shown."""
-    if has_display():
-        return
-    named = [v for v in ("DISPLAY", "WAYLAND_DISPLAY") if os.environ.get(v)]
-    if named:
-        names = " and ".join(f"{v}={os.environ[v]}" for v in named)
-        raise BadInput(f"No display answers under {names} to open a window on; {INSTEAD}")
-    raise BadInput(f"There is no display to open a window on; {INSTEAD}")
 
 
 def show_window(session: str | None, demo: bool) -> int:
