@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     @functools.cache
     def figures(kept: Kept) -> Figures:
-        streams = [model.read(kept.folder / f"{number + 1}.json").stream() for number in range(kept.level.n)]
+        streams = [model.read(kept.folder / f"{number + 1}.json") for number in range(kept.level.n)]
         decoded = [stream for stream in streams if stream is not None]
         if len(decoded) < len(streams):
             raise BadInput(f"{kept.folder.name}: a stream has decoded nothing.")

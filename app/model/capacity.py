@@ -115,18 +115,16 @@ class _Row(msgspec.Struct, frozen=True):
     stream: Streamed | None
 
 
-class Report(msgspec.Struct, frozen=True):
+class _Report(msgspec.Struct, frozen=True):
     """Of the JSON of `asrscope run --no-profile` what is read here."""
 
     utterances: list[_Row]
 
-    def stream(self) -> Streamed | None:
-        """Of its only utterance; None where nothing was decoded."""
-        return self.utterances[0].stream if self.utterances else None
 
-
-def read(path: Path) -> Report:
-    return read_struct(path, Report, "the report of a run", LARGEST)
+def read(path: Path) -> Streamed | None:
+    """The stream of the only utterance of the report of a run; None where nothing was decoded."""
+    rows = read_struct(path, _Report, "the report of a run", LARGEST).utterances
+    return rows[0].stream if rows else None
 
 
 def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
@@ -134,9 +132,9 @@ def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
     begin, end, stopped = (at * 1e-9 for at in (level.begin_ns, level.end_ns, level.stopped_ns))
     at, waits, computing, unfinished = list[F64](), list[F64](), list[F64](), 0
     waited: dict[str, list[float]] = {name: [] for name in OF_WORDS}
-    audio_s = 0.0
+    audio_s, chunk_s = 0.0, streams[0]["chunk_ms"] * 1e-3
     for about in streams:
-        chunk_s, origin = about["chunk_ms"] * 1e-3, about["origin_ns"] * 1e-9
+        origin = about["origin_ns"] * 1e-9
         times = about["arrived_ns"], about["started_ns"], about["shown_ns"]
         n = min(map(len, times))
         arrived, started, done = (origin + np.array(column[:n], np.float64) * 1e-9 for column in times)
@@ -159,34 +157,33 @@ def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
                     waited["final"].append(word.final_s)
                     waited["time_to_final"] += [word.final_s] if word.rule else []
     arrivals, latencies = np.concatenate(at), np.concatenate(waits)
-    rtfs = np.concatenate(computing) / (streams[0]["chunk_ms"] * 1e-3)
-    growth_s, grows = queue(arrivals, latencies, begin, end, streams[0]["chunk_ms"] * 1e-3)
-    chunks = max(audio_s / (streams[0]["chunk_ms"] * 1e-3), 1.0)
-    hours = audio_s / HOUR_S
+    rtfs = np.concatenate(computing) / chunk_s
+    growth_s, grows = queue(arrivals, latencies, begin, end, chunk_s)
+    chunks, hours = max(audio_s / chunk_s, 1.0), audio_s / HOUR_S
     used = level.cpu_s / level.window_s
     each = waited | {"chunk": latencies.tolist()}
 
-    def per_chunk(seconds: float | None) -> float | None:
-        return None if seconds is None else seconds / chunks
+    def per(share: float, total: float | None) -> float | None:
+        return total / share if share and total is not None else None
 
     return Figures(
         n=level.n,
         window_s=level.window_s,
         words=len(waited["first_shown"]),
-        rtfx=min(level.n, cores) * audio_s / level.cpu_s if level.cpu_s else None,
+        rtfx=per(level.cpu_s, min(level.n, cores) * audio_s),
         rtf=quantiles(rtfs.tolist()),
         latency_s={name: quantiles(values) for name, values in each.items()},
         queue_growth_s=growth_s,
         queue_grows=grows or unfinished > 0,
         memory_bytes=level.memory_bytes,
-        core_s_per_audio_hour=level.cpu_s / hours if hours else None,
-        joules_per_audio_hour=level.joules / hours if hours and level.joules is not None else None,
+        core_s_per_audio_hour=per(hours, level.cpu_s),
+        joules_per_audio_hour=per(hours, level.joules),
         processor_s_per_chunk=level.cpu_s / chunks,
-        waited_s_per_chunk=per_chunk(level.waited_s),
+        waited_s_per_chunk=per(chunks, level.waited_s),
         stream_cores=used,
         other_cores=None if level.busy_s is None else max(level.busy_s / level.window_s - used, 0.0),
         behind={name: len(values) for name, values in each.items()},
-        throttled_s_per_chunk=per_chunk(level.throttled_s),
+        throttled_s_per_chunk=per(chunks, level.throttled_s),
     )
 
 
@@ -249,29 +246,26 @@ def reason(fewest: Figures, failing: Figures, cores: int, limit: float | None = 
     others = failing.other_cores or 0.0
     if failing.other_cores is not None:
         used += f", other programs {others:.1f}"
-    if failing.waited_s_per_chunk is None or fewest.waited_s_per_chunk is None:
-        waits, waiting = "how long it waits for a core is not known here", 0.0
-    else:
+    waits, waiting = "how long it waits for a core is not known here", 0.0
+    if failing.waited_s_per_chunk is not None and fewest.waited_s_per_chunk is not None:
         waiting = failing.waited_s_per_chunk - fewest.waited_s_per_chunk
         waits = f"waits {milliseconds(failing.waited_s_per_chunk)} ms for a core"
         waits += "" if n == one else f" ({milliseconds(fewest.waited_s_per_chunk)} ms with {_streams(one)})"
     takes = f"takes {milliseconds(failing.processor_s_per_chunk)} ms of processor time"
     takes += "" if n == one else f" ({milliseconds(fewest.processor_s_per_chunk)} ms)"
     sentence = f"With {_streams(n)} {what}; a chunk {waits} and {takes}; {used}."
+    slower = failing.processor_s_per_chunk - fewest.processor_s_per_chunk
+    longer = f"Computing takes {grown:.2f} times as long"
     if n == one:
         return f"The fewest streams tried do not hold. {sentence}"
-    slower = failing.processor_s_per_chunk - fewest.processor_s_per_chunk
     if limit is not None and (failing.throttled_s_per_chunk or 0.0) > waiting / 2 >= slower / 2:
         return f"The CPU limit of {limit:.3g} cores is used up. {sentence}"
     if others > OTHERS * cores and waiting >= slower:
         return f"Other programs keep the cores busy. {sentence}"
     if waiting >= slower:
-        also = f" Computing takes {grown:.2f} times as long as well." if grown > SLOWER else ""
-        return f"Waiting for a core grows most. {sentence}{also}"
+        return f"Waiting for a core grows most. {sentence}{f' {longer} as well.' if grown > SLOWER else ''}"
     if grown > SLOWER:
-        return (
-            f"Computing takes {grown:.2f} times as long; no counter here tells caches from memory or clock. {sentence}"
-        )
+        return f"{longer}; no counter here tells caches from memory or clock. {sentence}"
     return sentence
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from app.model.report import Tree
     from profiler.analysis.comparison.arms import Arm
     from profiler.analysis.comparison.compare import Comparison
-    from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
 LISTED: Final = 100  # Utterances with other words that are listed; more are counted
@@ -30,24 +29,18 @@ def differing_words(compared: Comparison) -> Tree:
     The worst is where B has most errors more than A; those without a transcript come last.
     """
     both = list(zip(compared.decoded_a, compared.decoded_b, strict=True))
-    other = [(a, b) for a, b in both if wer.words(a.hypothesis or "") != wer.words(b.hypothesis or "")]
-    other.sort(key=lambda pair: _more_errors(*pair), reverse=True)
     rows = [
-        {
-            "id": a.name,
-            "reference": a.reference,
-            "a": a.hypothesis or "",
-            "b": b.hypothesis or "",
-            "errors_a": a.errors,
-            "errors_b": b.errors,
-        }
-        for a, b in other[:LISTED]
+        {"id": a.name, "reference": a.reference, "a": words_a, "b": words_b, "errors_a": a.errors, "errors_b": b.errors}
+        for a, b in both
+        if wer.words(words_a := a.hypothesis or "") != wer.words(words_b := b.hypothesis or "")
     ]
-    return {"of": len(both), "differ": len(other), "utterances": rows}
 
+    def more_errors(row: Tree) -> float:
+        a, b = row["errors_a"], row["errors_b"]
+        return -np.inf if a is None or b is None else b - a
 
-def _more_errors(a: Utterance, b: Utterance) -> float:
-    return -np.inf if a.errors is None or b.errors is None else b.errors - a.errors
+    rows.sort(key=more_errors, reverse=True)
+    return {"of": len(both), "differ": len(rows), "utterances": rows[:LISTED]}
 
 
 class Side(msgspec.Struct):

@@ -40,19 +40,16 @@ class Conditions:
 
     @condition
     def has_session(self) -> str | None:
-        if self._playhead.session is not None:
-            return None
-        return tr("No session is shown; start a run or open one.")
+        return tr("No session is shown; start a run or open one.") if self._playhead.session is None else None
 
     @condition
     def has_selection(self) -> str | None:
-        if self._playhead.axis.selected is not None:
-            return None
-        return tr("Nothing is selected: drag across a chart, or select an utterance.")
+        why = tr("Nothing is selected: drag across a chart, or select an utterance.")
+        return why if self._playhead.axis.selected is None else None
 
     @condition
     def has_baseline(self) -> str | None:
-        return None if self._playhead.axis.baseline is not None else tr("No baseline is pinned.")
+        return tr("No baseline is pinned.") if self._playhead.axis.baseline is None else None
 
     @condition
     def has_finished_session(self) -> str | None:
@@ -77,12 +74,12 @@ class Conditions:
     @condition
     def is_running(self) -> str | None:
         """A run decodes."""
-        state = self._runs.control.state
-        if state == "running":
-            return None
-        if state == "starting":
-            return tr("The run is still being prepared.")
-        return tr("The run is being stopped.") if state == "stopping" else tr("Nothing runs.")
+        return {
+            "running": None,
+            "starting": tr("The run is still being prepared."),
+            "stopping": tr("The run is being stopped."),
+            "idle": tr("Nothing runs."),
+        }[self._runs.control.state]
 
     @condition
     def can_stop(self) -> str | None:
@@ -96,15 +93,11 @@ class Conditions:
 
     @condition
     def has_audio(self) -> str | None:
-        if self._runs.next.audio is not None:
-            return None
-        return tr("There is nothing to decode; choose audio files first.")
+        return tr("There is nothing to decode; choose audio files first.") if self._runs.next.audio is None else None
 
     @condition
     def has_bundled(self) -> str | None:
-        if audio_choice.bundled() is not None:
-            return None
-        return tr("The bundled voices are missing from this installation.")
+        return tr("The bundled voices are missing from this installation.") if audio_choice.bundled() is None else None
 
     @condition
     def can_demo(self) -> str | None:

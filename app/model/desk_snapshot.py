@@ -174,6 +174,9 @@ def desk_snapshot(
     from profiler.analysis.breakdown import breakdown
 
     known, effects = scope.frames > 0, effects_of(session)
+    force = settings_before(session, scope.first + 1)
+    tree = {} if force is None else force.tree
+    threads = setting(tree, "threads")
     costs = breakdown(session, scope.first, scope.last, track) if known else None
     categories, stages, groups = _sums(costs)
     own_ms = sum(line.ms for line in groups) if known else float("nan")
@@ -193,7 +196,7 @@ def desk_snapshot(
     return DeskSnapshot(
         scope=scope,
         categories=categories,
-        reasons=_reasons(session, categories, scope.first) if known else {},
+        reasons=_reasons(session, categories, tree) if known else {},
         groups=groups,
         stages=stages,
         own_ms=own_ms,
@@ -209,7 +212,7 @@ def desk_snapshot(
         baseline=baseline,
         costs=costs,
         arm=configurations_of(session).arm(session, scope.end),
-        threads=threads_at(session, scope.first),
+        threads=threads if isinstance(threads, int) and threads > 0 else 1,
         of_steps=of_steps,
     )
 
@@ -232,32 +235,26 @@ def _sums(costs: Breakdown | None) -> tuple[dict[str, float], tuple[StageLine, .
         return dict.fromkeys(CATEGORIES, float("nan")), (), ()
     per_frame = 1e-6 / max(1, costs.last_frame - costs.first_frame)
     overhead = costs.overhead()
-    own = [
-        overhead[row.name] if row.group == OVERHEAD and row.share is not None else row.own_ns for row in costs.stages
-    ]
-    by_group: dict[str, float] = {}
-    for row, ns in zip(costs.stages, own, strict=True):
-        if row.share is not None:
-            by_group[row.group] = by_group.get(row.group, 0.0) + ns
-    if overhead[BETWEEN] > 0:
-        by_group[OVERHEAD] = by_group.get(OVERHEAD, 0.0) + overhead[BETWEEN]
+    by_group = dict.fromkeys(GROUPS, 0.0)
+    own = []
+    for row in costs.stages:
+        added = row.share is not None
+        own.append(overhead[row.name] if row.group == OVERHEAD and added else row.own_ns)
+        if added:
+            by_group[row.group] = by_group.get(row.group, 0.0) + own[-1]
+    between = max(overhead[BETWEEN], 0.0)
+    by_group[OVERHEAD] += between
     whole = sum(by_group.values())
     stages = [stage_line(row, costs.stages, ns, per_frame, whole) for row, ns in zip(costs.stages, own, strict=True)]
-    if (between := overhead[BETWEEN]) > 0:
-        stages.append(StageLine(BETWEEN, OVERHEAD, "", between * per_frame, between / whole if whole else None))
-    groups = tuple(
-        StageLine(
-            group,
-            group,
-            "",
-            by_group[group] * per_frame,
-            by_group[group] / whole if whole else None,
-            parts=_part_lines(costs.parts_of(group)) if group in PARTED else (),
-        )
-        for group in GROUPS
-        if by_group.get(group, 0.0) > 0
-    )
-    ns_of = costs.categories | {name: by_group.get(name, 0.0) for name in GROUPS}
+
+    def line(name: str, group: str, ns: float) -> StageLine:
+        parts = _part_lines(costs.parts_of(name)) if name in PARTED else ()
+        return StageLine(name, group, "", ns * per_frame, ns / whole if whole else None, parts=parts)
+
+    if between:
+        stages.append(line(BETWEEN, OVERHEAD, between))
+    groups = tuple(line(name, name, by_group[name]) for name in GROUPS if by_group[name] > 0)
+    ns_of = costs.categories | by_group
     # Exactly what the groups leave of the wall time.
     lost, known = costs.wall_ns - whole, sum(ns_of[name] for name in NOT_OWN)
     scale = lost / known if known > 0 and lost > ROUNDING * costs.wall_ns else 0.0
@@ -268,6 +265,9 @@ def _sums(costs: Breakdown | None) -> tuple[dict[str, float], tuple[StageLine, .
 
 def stage_line(row: StageRow, rows: Sequence[StageRow], own_ns: float, per_frame: float, whole_ns: float) -> StageLine:
     """A row of `profiler.analysis.breakdown`, one of `rows`, as a line; `per_frame`: ms of a ns of the scope."""
+    roof = None
+    if row.arithmetic_ns is not None and row.traffic_min_ns is not None and row.own_ns > 0:
+        roof = min(1.0, max(row.arithmetic_ns, row.traffic_min_ns) / row.own_ns)
     return StageLine(
         name=one_line(row.name),
         group=row.group,
@@ -281,14 +281,8 @@ def stage_line(row: StageRow, rows: Sequence[StageRow], own_ns: float, per_frame
         intensity=row.intensity,
         parts=_part_lines(row.parts),
         other_ms=(row.time_ns - own_ns) * per_frame,
-        roof=_roof(row),
+        roof=roof,
     )
-
-
-def _roof(row: StageRow) -> float | None:
-    if row.arithmetic_ns is None or row.traffic_min_ns is None or row.own_ns <= 0:
-        return None
-    return min(1.0, max(row.arithmetic_ns, row.traffic_min_ns) / row.own_ns)
 
 
 def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
@@ -303,55 +297,34 @@ def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
     )
 
 
-def _reasons(session: Session, ms: Mapping[str, float], first_frame: int) -> dict[str, str]:
-    """Say why a category is exactly zero."""
+def _reasons(session: Session, ms: Mapping[str, float], tree: Mapping[str, object]) -> dict[str, str]:
+    """Say why a category is exactly zero; `tree`: the settings."""
     scoring = sum(ms[name] for name in SCORING_CATEGORIES if name not in NOT_OWN)
+    on_cpu = all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
+    others_counted = any(OTHER_COUNT in stage.work for stage in session.stages.values())
     reasons = {}
     # Throttled has no row where there is none.
     for name in (name for name in CATEGORIES if ms[name] == 0 and name != THROTTLED):
         reasons[name] = NOTHING
-        if name == "transfer" and _on_cpu(session, first_frame):
+        if name == "transfer" and on_cpu:
             reasons[name] = NO_DEVICE
         elif name in SCORING_CATEGORIES and name not in NOT_OWN and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS
-        elif name == OTHER_PROGRAMS and not _counts_other_programs(session):
+        elif name == OTHER_PROGRAMS and not others_counted:
             reasons[name] = NOT_RECORDED
     return reasons
-
-
-def _counts_other_programs(session: Session) -> bool:
-    return any(OTHER_COUNT in stage.work for stage in session.stages.values())
-
-
-def _tree_at(session: Session, frame: int) -> Mapping[str, object]:
-    found = settings_before(session, frame + 1)
-    return {} if found is None else found.tree
-
-
-def threads_at(session: Session, frame: int) -> int:
-    """Threads of scoring at a frame; 1 where the session does not say."""
-    threads = setting(_tree_at(session, frame), "threads")
-    return threads if isinstance(threads, int) and threads > 0 else 1
-
-
-def _on_cpu(session: Session, frame: int) -> bool:
-    tree = _tree_at(session, frame)
-    return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
 
 
 def _of_group(row: StageRow, rows: Sequence[StageRow]) -> tuple[float | None, float | None, float | None]:
     mine = [other for other in rows if (other.group, other.lane) == (row.group, row.lane)]
 
-    def part(values: list[float | None]) -> float | None:
+    def part(values: Sequence[float | None]) -> float | None:
         known = [value for value in values if value is not None]
         own = values[mine.index(row)]
         complete = len(mine) > 1 and len(known) == len(values) and sum(known) > 0
         return own / sum(known) if complete and own is not None else None
 
-    return (
-        part([other.own_ns for other in mine]),
-        part([other.flops for other in mine]),
-        part([other.bytes_min for other in mine]),
-    )
+    own, flops, least = zip(*((other.own_ns, other.flops, other.bytes_min) for other in mine), strict=True)
+    return part(own), part(flops), part(least)

@@ -40,27 +40,28 @@ class Hints(QObject):
         self._pipeline, self._runs, self._memory = pipeline, runs, memory
         self._over = set(memory.texts(REMEMBERED))
         ladder = presets.load(LADDER)
+        named = self.tr("choose the preset {0}: one net, seven steps to speed").format(f"“{self.tr(ladder.title)}”")
+        larger = self.tr("set Block to 16: parameters are read once for 16 frames")
+
+        def selecting(c: Config) -> str:
+            if c.model == "continuous" and c.block == 1:
+                return self.tr("switch Gaussian selection on (G): watch memory shrink")
+            return self.tr("switch Gaussian selection on (G): watch Gaussians fall")
+
         self.all = (
             Hint(
                 "selection",
-                self._selection_text,
+                selecting,
                 lambda c: c.model in MIXTURES and not c.gmm.selection.enabled,
                 lambda c: c.model in MIXTURES and c.gmm.selection.enabled,
             ),
             Hint(
                 "block",
-                lambda c: self.tr("set Block to 16: parameters are read once for 16 frames"),
+                lambda c: larger,
                 lambda c: c.block < LARGE_BLOCK and c.model != "ctc",
                 lambda c: c.block >= LARGE_BLOCK,
             ),
-            Hint(
-                "ladder",
-                lambda c: self.tr("choose the preset {0}: one net, seven steps to speed").format(
-                    f"“{self.tr(ladder.title)}”"
-                ),
-                lambda c: True,
-                lambda c: pipeline.preset.group == ladder.group,
-            ),
+            Hint("ladder", lambda c: named, lambda c: True, lambda c: pipeline.preset.group == ladder.group),
         )
         pipeline.changed.connect(lambda *_: self._look())
         pipeline.replaced.connect(self._look)
@@ -80,11 +81,6 @@ class Hints(QObject):
     def text(self) -> str:
         running, hint = self._pipeline.running, self.current
         return "" if running is None or hint is None else hint.text(running)
-
-    def _selection_text(self, config: Config) -> str:
-        if config.model == "continuous" and config.block == 1:
-            return self.tr("switch Gaussian selection on (G): watch memory shrink")
-        return self.tr("switch Gaussian selection on (G): watch Gaussians fall")
 
     def number(self, hint: Hint) -> int:
         """Its place among all, from 1."""

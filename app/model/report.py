@@ -9,10 +9,9 @@ from profiler.analysis.recorded import counts_steps
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Sequence
 
     from pipelines.audio.word_errors import ErrorCount
-    from profiler.analysis.device import Transfers
     from profiler.analysis.track import CostTrack
     from profiler.analysis.verdict import Parts
     from profiler.session.model import Utterance
@@ -21,6 +20,11 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]  # A report: JSON values by key
 
 
+STAGE: Final = (
+    *("name", "group", "lane", "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
+    *("verdict", "evidence", "sentence", "defect", "too_close"),
+)
+TRANSFER: Final = ("stage", "lane", "copies", "bytes", "pinned_bytes", "bytes_per_s", "overlapped", "of_roof")
 ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
 
@@ -95,13 +99,22 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         | {"hidden_s": None if hidden is None else hidden / 1e9},
         "parts": {group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")},
         "stages": [
-            _stage(row) | _counters(counted.get((row.name, row.lane)))
+            {
+                **fields(row, *STAGE),
+                "time_s": row.time_ns / 1e9,
+                "own_s": row.own_ns / 1e9,
+                **intervals(row.parts),
+                **_counters(counted.get((row.name, row.lane))),
+            }
             for row in parts.stages
             if stage in (None, row.name, row.group)
         ],
         "operators": session.meta.get("operators") or [],
         "counters": _about_counters(session),
-        "transfers": [_transfer(row) for row in device.transfers(session, first, frames and last)],
+        "transfers": [
+            {**fields(row, *TRANSFER), "time_s": row.time_ns / 1e9}
+            for row in device.transfers(session, first, frames and last)
+        ],
         "recorder": recorder_cost(session, track, whole).as_dict(),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
@@ -165,44 +178,23 @@ def words(count: ErrorCount | None) -> dict[str, Any]:
     return dict(zip(("wer", "wer_errors", "wer_words", "cer", "cer_errors", "cer_characters"), values, strict=True))
 
 
-def configurations(session: Session, utterances: Iterable[Utterance]) -> list[dict[str, Any]]:
-    """Every configuration of the session: its epochs, what differs from the first one, and errors in utterances."""
-    from app.model.configurations import differing
+def configurations(session: Session, utterances: Sequence[Utterance]) -> list[dict[str, Any]]:
+    """Every configuration of the session: its epochs, what differs from the first one, and errors in utterances.
 
-    found = _by_settings(session, utterances)
+    Without those of an A/B within the run.
+    """
+    from app.model.configurations import configurations_of, differing, turns_within
+    from pipelines.audio.word_errors import word_errors
+
+    turns, found = turns_within(session), configurations_of(session).all(session)
     return [
         {
             "epochs": sorted(epochs),
             "set": {key: settings.get(key) for key in sorted(differing(found[0][1], settings))},
-            **words(errors),
+            **words(word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs))),
         }
-        for epochs, settings, errors in found
+        for epochs, settings in found
     ]
-
-
-def _by_settings(
-    session: Session, utterances: Iterable[Utterance]
-) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
-    """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
-    from app.model.configurations import configurations_of, turns_within
-    from pipelines.audio.word_errors import word_errors
-
-    turns, utterances = turns_within(session), list(utterances)
-    return [
-        (epochs, settings, word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs)))
-        for epochs, settings in configurations_of(session).all(session)
-    ]
-
-
-def _stage(row: Any) -> dict[str, Any]:
-    return {
-        **fields(row, "name", "group", "lane"),
-        "time_s": row.time_ns / 1e9,
-        "own_s": row.own_ns / 1e9,
-        **fields(row, "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
-        **fields(row, "verdict", "evidence", "sentence", "defect", "too_close"),
-        **intervals(row.parts),
-    }
 
 
 def fields(row: object, *names: str) -> Tree:
@@ -215,14 +207,6 @@ def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
     if parts is None:
         return dict.fromkeys(ends)
     return {key: {f"{name}_s": ns / 1e9 for name, ns in getattr(parts, end).items()} for key, end in ends.items()}
-
-
-def _transfer(row: Transfers) -> dict[str, Any]:
-    return {
-        **fields(row, "stage", "lane", "copies", "bytes", "pinned_bytes"),
-        "time_s": row.time_ns / 1e9,
-        **fields(row, "bytes_per_s", "overlapped", "of_roof"),
-    }
 
 
 def _counters(counted: Any) -> dict[str, Any]:

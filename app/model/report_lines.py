@@ -24,10 +24,7 @@ SHARES: Final = {
 }
 """What was done of all that there was, by its key in the report."""
 
-
 OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")  # Columns of `operators`
-
-
 LEAST: Final = 0.001  # Seconds, or a share: what would be rounded to nothing is said to be less
 
 
@@ -46,7 +43,9 @@ def tables(tree: Tree) -> list[Part]:
     if rows := [(name, _time(s), _share(share)) for name, s, share in categories(tree) if s]:
         found += [Section("Categories"), Table("Categories", ("category", "time", "share"), rows)]
     if tree["stages"]:
-        found += [Section("Stages"), _stages(tree), *grades(tree), *_counters(tree)]
+        there = {row["evidence"] for row in tree["stages"]}
+        graded = " · ".join(text for grade, text in GRADES.items() if grade in there)
+        found += [Section("Stages"), _stages(tree), *([f"evidence: {graded}"] if graded else []), *_counters(tree)]
     if operations := operators(tree):
         found += [Section("Operators of the net"), Table("Operators of the net", OPERATORS, operations)]
     return found
@@ -54,7 +53,15 @@ def tables(tree: Tree) -> list[Part]:
 
 def remarks(tree: Tree) -> list[str]:
     """What else was found: of groups, defects, copies, the roofs, the recorder."""
-    return [*parts_of_groups(tree), *defects(tree), *transfers(tree), *drift(tree), *recorder(tree)]
+    groups = {group: parts(found) for group, found in (tree.get("parts") or {}).items()}
+    defects = {row["name"]: row["defect"] for row in tree["stages"] if row["defect"]}
+    return [
+        *(f"all of {group}: {text}" for group, text in groups.items() if text),
+        *(f"flagged as a defect of the tool: {name}. {defect}" for name, defect in defects.items()),
+        *transfers(tree),
+        *drift(tree),
+        *recorder(tree),
+    ]
 
 
 def _stages(tree: Tree) -> Table:
@@ -70,9 +77,8 @@ def _stages(tree: Tree) -> Table:
         )
         for row in tree["stages"]
     ]
-    return Table(
-        "Stages", ("stage", "time", "share", "calls", "verdict · evidence", "consists of", "why"), rows, (5, 6)
-    )
+    headers = ("stage", "time", "share", "calls", "verdict · evidence", "consists of", "why")
+    return Table("Stages", headers, rows, (5, 6))
 
 
 def _counters(tree: Tree) -> list[Part]:
@@ -87,11 +93,9 @@ def _counters(tree: Tree) -> list[Part]:
         (row["name"], *(number(row["counters"].get(name), ",d") for name in names), row["counters_evidence"])
         for row in counted
     ]
-    cost = number(about["ns_per_reading"], ".0f")
-    return [
-        Table("Counted per stage", ("counted per stage", *names, "evidence"), rows),
-        f"a reading costs {cost} ns; A: counted, D: shared among stages of the same call",
-    ]
+    cost = f"a reading costs {number(about['ns_per_reading'], '.0f')} ns"
+    table = Table("Counted per stage", ("counted per stage", *names, "evidence"), rows)
+    return [table, f"{cost}; A: counted, D: shared among stages of the same call"]
 
 
 def _time(seconds: float) -> str:
@@ -104,14 +108,13 @@ def _share(share: float | None) -> str:
 
 def operators(tree: Tree) -> list[tuple[str, ...]]:
     """Rows of the kinds of operators that take half a percent of a call of the net or more, the longest first."""
-    sums: dict[str, list[float]] = {}
-    for row in tree.get("operators") or ():
-        of_kind = sums.setdefault(row["kind"], [0.0, 0.0, 0.0])
-        for place, key in enumerate(("calls", "ns", "gflop")):
-            of_kind[place] += row[key]
-    least = 0.005 * sum(ns for _, ns, _ in sums.values())
-    rows = sorted(((kind, sum_) for kind, sum_ in sums.items() if sum_[1] >= least), key=lambda row: -row[1][1])
-    return [(kind, f"{calls:,.0f}", f"{ns / 1e6:.2f}", f"{gflop:.3f}") for kind, (calls, ns, gflop) in rows]
+    every = tree.get("operators") or ()
+    kinds = dict.fromkeys(row["kind"] for row in every)
+    keys = ("ns", "calls", "gflop")
+    sums = {kind: [sum(row[key] for row in every if row["kind"] == kind) for key in keys] for kind in kinds}
+    least = 0.005 * sum(ns for ns, _, _ in sums.values())
+    rows = sorted(((kind, found) for kind, found in sums.items() if found[0] >= least), key=lambda row: -row[1][0])
+    return [(kind, f"{calls:,.0f}", f"{ns / 1e6:.2f}", f"{gflop:.3f}") for kind, (ns, calls, gflop) in rows]
 
 
 def headline(tree: Tree) -> list[str]:
@@ -124,12 +127,15 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("stopped_s"):
         outside["stood still"] = tree["stopped_s"]
     excluded = ", ".join(f"{name} {number(seconds, '.1f')} s" for name, seconds in outside.items())
-    lines = [f"{what} ({excluded}, {'both' if len(outside) == 2 else 'all'} excluded)"]
-    lines = [*selection(tree), *lines, *problem(tree)]
+    every = "both" if len(outside) == 2 else "all"
+    lines = [*selection(tree), f"{what} ({excluded}, {every} excluded)", *problem(tree)]
     if tree["wer"] is not None:
         lines.append(f"{_rate(tree).name} {_errors(tree)}{transcribed(tree)}")
-    if len(tree.get("configurations") or ()) > 1:
-        lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
+    configurations = tree.get("configurations") or ()
+    for row in configurations if len(configurations) > 1 else ():
+        if row["wer"] is not None:
+            changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
+            lines.append(f"  {_errors(row)} with {changed or 'the settings at the start'}")
     if tree.get("latency"):
         lines.append(f"{latency.texts(tree['latency'])[0]} (first frame of a block, to its scores)")
     lines += memory.lines(tree)
@@ -198,9 +204,9 @@ def notes(tree: Tree) -> list[str]:
     lines = list(tree["notes"])
     everyone = len({row["id"] for row in tree["utterances"]})
     for note, ids in named.items():
-        some = ", ".join([*ids][:NAMED])
-        more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-        who = f"all {everyone} utterances" if 1 < everyone == len(ids) else some + more
+        who = ", ".join([*ids][:NAMED]) + (f" and {len(ids) - NAMED} more" if len(ids) > NAMED else "")
+        if 1 < everyone == len(ids):
+            who = f"all {everyone} utterances"
         lines.append(f"{who}: {note}")
     return lines
 
@@ -241,13 +247,10 @@ def parts(
     said = []
     for key in sorted(likely, key=lambda key: -likely[key]):
         share = likely[key] / time
-        if share < TOLD_FROM:
-            continue
-        ends = (low[key] / time, high[key] / time) if low and high else (share, share)
-        wide = ends[1] - ends[0] >= TOLD_FROM
-        said.append(
-            f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}" + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
-        )
+        least, most = (low[key] / time, high[key] / time) if low and high else (share, share)
+        between = f" ({least:.0%} to {most:.0%})" if most - least >= TOLD_FROM else ""
+        if share >= TOLD_FROM:
+            said.append(f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}{between}")
     return ", ".join(said)
 
 
@@ -259,23 +262,6 @@ GRADES: Final = {
     "–": "– without a model",
 }
 """What a grade of evidence means."""
-
-
-def grades(tree: Tree) -> list[str]:
-    there = {row["evidence"] for row in tree["stages"]}
-    said = [text for grade, text in GRADES.items() if grade in there]
-    return [f"evidence: {' · '.join(said)}"] if said else []
-
-
-def parts_of_groups(tree: Tree) -> list[str]:
-    said = {group: parts(found) for group, found in (tree.get("parts") or {}).items()}
-    return [f"all of {group}: {text}" for group, text in said.items() if text]
-
-
-def defects(tree: Tree) -> list[str]:
-    return [
-        f"flagged as a defect of the tool: {row['name']}. {row['defect']}" for row in tree["stages"] if row["defect"]
-    ]
 
 
 def transfers(tree: Tree) -> list[str]:
@@ -343,9 +329,3 @@ def _errors(tree: Tree) -> str:
         return said
     of = "the reference has" if count.name == "CER" else f"{count.characters} of them, where the reference has"
     return f"{said} ({of} no spaces between words)"
-
-
-def _words_with(row: Tree) -> str:
-    """The word errors of one configuration."""
-    changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
-    return f"  {_errors(row)} with {changed or 'the settings at the start'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.pipeline import Pipeline
-from app.model.report_lines import _words_with, defects
+from app.model.report_lines import remarks
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.window.actions.actions import Registry
@@ -12,14 +12,10 @@ from app.window.actions.selection import SCOPES
 from pipelines.audio.word_errors import ErrorCount, Transcribed
 
 
-def test_reports_count_one_error_in_one_word() -> None:
-    row = {"wer": 1.0, "wer_errors": 1, "wer_words": 1, "set": {}}
-    assert _words_with(row) == "  100.0%: 1 error in 1 word with the settings at the start"
-
-
 def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
     stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
-    assert defects({"stages": stages}) == ["flagged as a defect of the tool: score.exp. It ran in less."]
+    said = remarks({"stages": stages, "recorder": None})
+    assert said == ["flagged as a defect of the tool: score.exp. It ran in less."]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:
