@@ -52,10 +52,8 @@ def errors_in(session: Session, first: int, last: int, end: int) -> tuple[ErrorC
 
     going = going_on(session, last)
     turns = frozenset() if going is not None and first >= going.start else turns_within(session)
-    settings = configurations_of(session).all(session)
-    alike: dict[tuple[int, ...], int] = {}
-    for number, (epochs, _) in enumerate(settings):
-        alike |= dict.fromkeys(((epoch,) for epoch in epochs), number)
+    every = configurations_of(session).all(session)
+    alike = {epoch: number for number, (epochs, _) in enumerate(every) for epoch in epochs}
     found: dict[tuple[str, str, int | None], ErrorCount] = {}
     within = []
     for utterance in session.utterances:
@@ -69,7 +67,7 @@ def errors_in(session: Session, first: int, last: int, end: int) -> tuple[ErrorC
         if not (first <= start and over <= last):
             scored = _partly(utterance, first, last)
         if scored.words or scored.errors:
-            found[utterance.name, utterance.path, alike.get(utterance.epochs[-1:])] = scored
+            found[utterance.name, utterance.path, alike.get(utterance.epochs[-1] if utterance.epochs else -1)] = scored
     return total_of(found.values()), transcribed(within)
 
 
@@ -94,14 +92,10 @@ def aligned(
     parts = wer.compared(given, reference is not None and wer.unspaced(" ".join(reference)))
     places = _places(hypothesis, parts)
     if reference is None or (len(reference) + 1) * (len(hypothesis) + 1) > MAX_CELLS:
-        plain = [
-            Token(_display_text(word, part), SAME, *place)
-            for word, of_word, its_places in zip(given, parts, places, strict=True)
-            for part, place in zip(of_word, its_places, strict=True)
-        ]
+        texts = [_display_text(word, part) for word, of_word in zip(given, parts, strict=True) for part in of_word]
+        plain = (Token(text, SAME, *place) for text, place in zip(texts, places, strict=True))
         return tuple(plain), None if reference is None else (), None, None
-    steps = wer.align(reference, given, partial)
-    every = (place for of_word in places for place in of_word)
+    steps, every = wer.align(reference, given, partial), iter(places)
     known = [None if step.hypothesis_index is None else next(every) for step in steps]
     at = _guessed(known, first_frame * FRAME_S)
     columns: list[tuple[Token | None, Token | None]] = []
@@ -125,14 +119,12 @@ def _display_text(word: str, part: str) -> str:
     return wer.spelled(word) if wer.parts(word) == (part,) else part
 
 
-def _places(hypothesis: tuple[Word, ...], parts: list[tuple[str, ...]]) -> list[list[Place]]:
-    """From when to when each part of each word was recognised, seconds: a word's time is shared out evenly."""
+def _places(hypothesis: tuple[Word, ...], parts: list[tuple[str, ...]]) -> list[Place]:
+    """From when to when each part of a word was recognised, seconds: a word's time is shared out evenly."""
     found = []
     for (_, first, frames), of_word in zip(hypothesis, parts, strict=True):
-        n = len(of_word)
-        step = frames * FRAME_S / max(n, 1)
-        start = first * FRAME_S
-        found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])
+        step, start = frames * FRAME_S / max(len(of_word), 1), first * FRAME_S
+        found += [(start + i * step, start + (i + 1) * step) for i in range(len(of_word))]
     return found
 
 

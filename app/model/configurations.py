@@ -6,6 +6,7 @@ Settings that only pace or loop a run are ignored: neither work nor words change
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -91,12 +92,8 @@ class Configurations:
     def since(self, session: Session, end: int) -> int:
         """The frame from which the settings in force before `end` have been so without a break."""
         rows = [row for row in session.configs if row.first_frame < max(end, 1)]
-        settings = self.up_to(session, end)
-        first = 0
-        for row, (_, these), (_, before) in zip(rows[1:], settings[1:], settings[:-1], strict=True):
-            if these != before:
-                first = int(row.first_frame)
-        return first
+        both = zip(rows[1:], pairwise(settings for _, settings in self.up_to(session, end)), strict=True)
+        return max((int(row.first_frame) for row, (before, these) in both if these != before), default=0)
 
     def within(self, session: Session, first: int, last: int) -> int:
         """How many different settings were in force in frames [first, last): at least one."""
@@ -140,8 +137,8 @@ class Configurations:
         for _, settings in reversed(earlier):
             changed = differing(settings, now)
             if changed and (keys is None or changed <= set(keys)):
-                before, after = _epochs(rows, settings), _epochs(rows, now)
-                return Sides(before, after, _has_turns(session, before, after))
+                before, after, arms = _epochs(rows, settings), _epochs(rows, now), _epochs_of_arms(session)
+                return Sides(before, after, arms is not None and arms[0] in before and arms[1] in after)
         return None
 
 
@@ -221,11 +218,6 @@ def _epochs_of_arms(session: Session) -> tuple[int, int] | None:
     if len(found) != 2 or not all(isinstance(epoch, int) for epoch in found):
         return None
     return found[0], found[1]
-
-
-def _has_turns(session: Session, before: frozenset[int], after: frozenset[int]) -> bool:
-    epochs = _epochs_of_arms(session)
-    return epochs is not None and epochs[0] in before and epochs[1] in after
 
 
 def _epochs(rows: Iterable[tuple[int, Settings]], wanted: Settings) -> frozenset[int]:

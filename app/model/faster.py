@@ -18,7 +18,7 @@ from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.whatif import Line, Prediction
 
 if TYPE_CHECKING:
-    from app.model.desk_snapshot import DeskSnapshot, StageLine
+    from app.model.desk_snapshot import DeskSnapshot
 
 ARITHMETIC: Final = "arithmetic"
 
@@ -41,16 +41,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A stage that could take less.
+    """A stage that could take less: ms per frame, and its share of the run, 0…1.
 
-    Attributes:
-        name: the stage.
-        group: scoring, search …
-        ms: ms per frame.
-        share: of the run, 0…1.
-        headroom: share of the stage's time above the roof that binds it; None where that is not known.
-        largest: its largest part (a key of `categories.PARTS`) apart from arithmetic; None where they are not known.
-        changes: what would help its group, where it is the stage of the group that could give most.
+    `headroom`: share of its time above the roof that binds it; None where that is not known. `largest`: its largest
+    part (a key of `categories.PARTS`) apart from arithmetic; None where they are not known. `changes`: what would help
+    its group, where it is the stage of the group that could give most.
     """
 
     name: str
@@ -68,8 +63,14 @@ class Candidate:
 
 def candidates(desk: DeskSnapshot, config: Config | None) -> tuple[Candidate, ...]:
     """The stages of a scope by what they could give, the most first; `config`: the settings they ran with."""
-    worth = (one for one in desk.stages if one.group != OVERHEAD and one.share is not None and one.share >= LEAST)
-    ranked = sorted(map(_candidate, worth), key=lambda one: -one.could_give)
+    found = []
+    for line in desk.stages:
+        if line.group != OVERHEAD and line.share is not None and line.share >= LEAST:
+            waits = [part for part in line.parts if part.name != ARITHMETIC]
+            largest = max(waits, key=lambda part: part.share).name if waits else None
+            headroom = None if line.roof is None else 1.0 - line.roof
+            found.append(Candidate(line.name, line.group, line.ms, line.share, headroom, largest))
+    ranked = sorted(found, key=lambda one: -one.could_give)
     first = {one.group: one for one in reversed(ranked)}
     # What attacks a group stands under the stage of it that could give most.
     return tuple(
@@ -77,15 +78,6 @@ def candidates(desk: DeskSnapshot, config: Config | None) -> tuple[Candidate, ..
         if config is not None and one is first[one.group]
         else one
         for one in ranked
-    )
-
-
-def _candidate(line: StageLine) -> Candidate:
-    waits = (part for part in line.parts if part.name != ARITHMETIC)
-    largest = max(waits, key=lambda part: part.share, default=None)
-    headroom = None if line.roof is None else 1.0 - line.roof
-    return Candidate(
-        line.name, line.group, line.ms, line.share or 0.0, headroom, None if largest is None else largest.name
     )
 
 

@@ -101,12 +101,11 @@ def of_session(session: Session, track: CostTrack, end: int | None = None, most:
         sums = track.total_ns(first, end)
         scoring = sum(float(sums[CATEGORIES.index(name)]) for name in SCORING)
         score_s = scoring * 1e-9 / (end - first) * block
-    nets = [setting(c.tree, NET_KEY) for c in (session.configs[0], config)]
-    about = session.meta.get("scoring")
-    if nets[0] != nets[1]:
-        # This is about the net that the session began with; each other one is found by its name.
-        about = (session.meta.get("nets") or {}).get(nets[1])
-    return Latency(block, _after(about), score_s)
+    first_net, net = (setting(c.tree, NET_KEY) for c in (session.configs[0], config))
+    # The fact "scoring" is about the net that the session began with; each other one is found by its name.
+    about = session.meta.get("scoring") if first_net == net else (session.meta.get("nets") or {}).get(net)
+    context = (about or {}).get("context")
+    return Latency(block, None if context is None else int(context[1]), score_s)
 
 
 def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
@@ -120,11 +119,6 @@ def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
         force = settings_before(shown.session, end)
         tree = None if force is None else force.tree
     return of_settings(config, measured, tree, chosen)
-
-
-def _after(about: Mapping[str, Any] | None) -> int | None:
-    context = (about or {}).get("context")
-    return None if context is None else int(context[1])
 
 
 def of_settings(

@@ -87,7 +87,10 @@ def cost_lines(about: Tree | None) -> list[str]:
     """What the key `cost` says, a line, or none where no processor time was recorded."""
     if not about or about["core_s_per_audio_hour"] is None:
         return []
-    return [f"cost per hour of audio: {about['core_s_per_audio_hour']:.0f} core-seconds, {_energy(about)}"]
+    energy, joules = f"energy unknown: {about['energy']}", about["joules_per_audio_hour"]
+    if joules is not None:
+        energy = f"{joules:.0f} J of the processor package beyond its {about['idle_watts']:.1f} W when idle"
+    return [f"cost per hour of audio: {about['core_s_per_audio_hour']:.0f} core-seconds, {energy}"]
 
 
 def largest(used: Mapping[str, float]) -> str:
@@ -129,13 +132,6 @@ def size(count: float) -> str:
 def signed(count: float) -> str:
     text = f"{count / 1e6:.1f}"
     return "0 MB" if text in ("0.0", "-0.0") else f"{text.replace('-', '−')} MB"
-
-
-def _energy(about: Tree) -> str:
-    if about["joules_per_audio_hour"] is None:
-        return f"energy unknown: {about['energy']}"
-    joules, idle = about["joules_per_audio_hour"], about["idle_watts"]
-    return f"{joules:.0f} J of the processor package beyond its {idle:.1f} W when idle"
 
 
 def _slope(slope: Slope | None) -> dict[str, float] | None:

@@ -41,13 +41,11 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
     `tree`: the configuration that is meant; the last one if None.
     """
     meta: dict[str, Any] = session.meta
-    machine = meta.get("machine")
-    machine = machine if isinstance(machine, dict) else {}
-    versions = meta.get("versions")
-    versions = versions if isinstance(versions, dict) else {}
+    machine, versions = (fact if isinstance(fact := meta.get(key), dict) else {} for key in ("machine", "versions"))
     if tree is None:
         tree = session.configs[-1].tree if session.configs else {}
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
+    argv = meta.get("argv")
     found = {
         "session": str(meta.get("session_id") or ""),
         "file": Path(session.path).name,
@@ -57,7 +55,7 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
         "machine": " + ".join(filter(None, (_machine_text(machine), *device_names(session)))),
         "asrscope": str(meta.get("asrscope_version") or ""),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        "command": _command_text(meta.get("argv")),
+        "command": " ".join(map(str, argv)) if isinstance(argv, list) else str(argv or ""),
     }
     return {key: one_line(value, MAX_CHARACTERS) for key, value in found.items() if value}
 
@@ -107,10 +105,6 @@ def _time_text(seconds: object) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _command_text(argv: object) -> str:
-    return " ".join(str(part) for part in argv) if isinstance(argv, list) else str(argv or "")
-
-
 def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
     """When and where it was recorded, and with what settings: as far as the session says."""
     known = provenance_of(session)
@@ -155,7 +149,6 @@ def _last_config(session: Session) -> Config | None:
 
 def command(session: Session, run: Record | None) -> list[str]:
     """The command that records it again (of a window's session: its settings at the end); empty where unknown."""
-
     words = session.meta.get("argv") or []
     if words and words[0] == "asrscope":
         return [str(word) for word in words]
@@ -198,7 +191,7 @@ def all_set(config: Config) -> list[str]:
 
 
 def differing(config: Config, preset: str) -> list[str] | None:
-    """Return the active settings that differ from a preset, as key=value; None if there is no such preset."""
+    """The active settings that differ from a preset, as key=value; None if there is no such preset."""
     if preset not in presets.names():
         return None
     bases = [presets.load(preset).config]
@@ -217,10 +210,8 @@ def words_of_run(config: Config, preset: str, audio: AudioChoice | None) -> list
     """The arguments of the command line for a preset with these settings, but those of `COURSE`, and for its audio."""
     changed = differing(config, preset)
     texts = all_set(config) if changed is None else changed
-    words = ["--preset", preset]
-    for text in texts:
-        if text.partition("=")[0] not in settings.COURSE:
-            words += ["--set", text]
+    of_work = [text for text in texts if text.partition("=")[0] not in settings.COURSE]
+    words = ["--preset", preset, *(word for text in of_work for word in ("--set", text))]
     if audio is not None and not audio.bundled:
         words += ["--audio", *audio.paths]
         words += [] if audio.transcripts is None else ["--transcripts", audio.transcripts]

@@ -7,12 +7,11 @@ microphone delivers is queued by the thread of PortAudio and written by the thre
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -33,8 +32,7 @@ class SoundError(Exception):
     """Why playback is not possible, in one sentence."""
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of the playback: its start and its frames [first, last)."""
 
     begin_s: float
@@ -42,15 +40,12 @@ class Piece:
     last: int
 
 
-def pieces_of(utterances: Iterable[Utterance], first: int, last: int) -> list[tuple[Utterance, int, int]]:
+def pieces_of(utterances: Iterable[Utterance], first: int, last: int) -> Iterator[tuple[Utterance, int, int]]:
     """The frames of [first, last) by utterance, each counted from the utterance's own first frame."""
-    found = []
     for utterance in utterances:
-        begin = max(first - utterance.first_frame, 0)
-        end = min(last - utterance.first_frame, utterance.n_frames)
+        begin, end = max(first - utterance.first_frame, 0), min(last - utterance.first_frame, utterance.n_frames)
         if begin < end:
-            found.append((utterance, begin, end))
-    return found
+            yield utterance, begin, end
 
 
 def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
@@ -123,10 +118,7 @@ def together(utterances: Iterable[Utterance], first: int, last: int) -> tuple[F3
 
 def frame_at(places: list[Piece], played_s: float) -> int:
     """Return the frame that plays at this second of the sound."""
-    here = places[0]
-    for piece in places:
-        if piece.begin_s <= played_s:
-            here = piece
+    here = next((piece for piece in reversed(places) if piece.begin_s <= played_s), places[0])
     return min(here.first + int((played_s - here.begin_s) / FRAME_S), here.last)
 
 
@@ -162,25 +154,23 @@ class Stream:
         self._stream.close()
 
 
-Direction = Literal["output", "input"]
-
-
-def sounddevice_for(direction: Direction) -> ModuleType:
+def sounddevice_for(direction: Literal["output", "input"]) -> ModuleType:
     """The package, with a device to play on or to record from; SoundError says what is absent."""
-    cannot = "Sound cannot be played" if direction == "output" else "Sound cannot be recorded"
+    done, device = ("played", "audio device") if direction == "output" else ("recorded", "microphone")
+
+    def refused(why: str) -> SoundError:
+        return SoundError(f"Sound cannot be {done}: {why}.")
+
     try:
         import sounddevice
     except ImportError:
-        raise SoundError(
-            f"{cannot}: the package sounddevice is not installed (pip install 'asrscope[sound]')."
-        ) from None
+        raise refused("the package sounddevice is not installed (pip install 'asrscope[sound]')") from None
     except OSError:
-        raise SoundError(f"{cannot}: the system has no PortAudio (on Debian: apt-get install libportaudio2).") from None
+        raise refused("the system has no PortAudio (on Debian: apt-get install libportaudio2)") from None
     try:
         sounddevice.query_devices(kind=direction)
     except (ValueError, sounddevice.PortAudioError):
-        device = "audio device" if direction == "output" else "microphone"
-        raise SoundError(f"{cannot}: there is no {device} on this machine.") from None
+        raise refused(f"there is no {device} on this machine") from None
     found: ModuleType = sounddevice
     return found
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.model.sound import SoundError, read
+from app.model.sound import SoundError, pieces_of, read
 from profiler.arrays import F32, F64, Array
 from profiler.clock import FRAME_S
 from profiler.plain import one_line
@@ -68,8 +68,7 @@ class Chunk:
 
 def chunks_of(utterances: Iterable[Utterance], first: int, last: int) -> Iterator[Chunk]:
     """The chunks that have frames of [first, last)."""
-    for one in utterances:
-        begin, end = max(first - one.first_frame, 0), min(last - one.first_frame, one.n_frames)
+    for one, begin, end in pieces_of(utterances, first, last):
         for at in range(begin // CHUNK_FRAMES * CHUNK_FRAMES, end, CHUNK_FRAMES):
             yield Chunk(one, at, min(at + CHUNK_FRAMES, one.n_frames))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,6 +110,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
 
     def __post_init__(self) -> None:
         ids = {trial.id for trial in self.trials}
+        other_options = any(word.startswith("-") and word not in OPTIONS for word in self.command)
         numbers = (value for trial in self.trials for value in trial.settings.values() if not isinstance(value, str))
         for wrong, what in (
             (len(ids) < len(self.trials), "two trials have one number"),
@@ -118,10 +118,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
             (not set(self.objectives) <= OBJECTIVES.keys(), "an objective is unknown"),
             (any(abs(number) > MOST for number in numbers), "the number of a setting is too large"),
             (len(self.keys) > MOST_SETTINGS, "it has too many settings"),
-            (
-                any(word.startswith("-") and word not in OPTIONS for word in self.command),
-                "its command has other options",
-            ),
+            (other_options, "its command has other options"),
         ):
             if wrong:
                 raise ValueError(what)
@@ -137,6 +134,11 @@ class Study(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(key for trial in self.trials for key in trial.settings))
+
+    def chosen(self, trial: Trial) -> list[int | float | str | None]:
+        """The settings of a trial in the order of `keys`, as a table shows them."""
+        values = map(trial.settings.get, self.keys)
+        return [value_text(value) if isinstance(value, bool) else value for value in values]
 
     def figure(self, trial: Trial, name: str) -> float | None:
         """What a trial has of an objective, in its unit; a confirmed ratio in place of the first one."""
@@ -155,8 +157,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
 
     def ends(self, trial: Trial) -> tuple[float, float] | None:
         """The 95 % interval of a trial's ratio, where it was confirmed."""
-        point = self.points.get(trial.id)
-        return None if point is None else point.rtf_ratio_ci95
+        return point.rtf_ratio_ci95 if (point := self.points.get(trial.id)) is not None else None
 
     def fastest(self, name: str, limit: float) -> Trial | None:
         """The trial with the lowest ratio whose figure of objective `name` is at most `limit`, in its unit."""
@@ -166,9 +167,6 @@ class Study(msgspec.Struct, frozen=True, dict=True):
             if trial.why is None and figure is not None and ratio is not None and figure <= limit:
                 found.append((ratio, trial.id))
         return self.by_id[min(found)[1]] if found else None
-
-    def counts(self) -> Mapping[str, int]:
-        return Counter(trial.state for trial in self.trials)
 
 
 def read(folder: Path) -> Study:
@@ -202,16 +200,11 @@ def write_csv(study: Study, path: str | os.PathLike[str]) -> None:
         table.writerow(map(text_cell, header))
         for trial in study.trials:
             point = study.points.get(trial.id)
-            chosen = [trial.settings.get(key) for key in study.keys]
-            ends = (None, None) if point is None or point.rtf_ratio_ci95 is None else point.rtf_ratio_ci95
+            ends = study.ends(trial) or (None, None)
             row = (
-                trial.id,
-                trial.state,
-                "yes" if point is not None else "no",
-                *(value_text(value) if isinstance(value, bool) else value for value in chosen),
+                *(trial.id, trial.state, "no" if point is None else "yes"),
+                *study.chosen(trial),
                 *(getattr(trial, name) for name in figures),
-                None if point is None else point.rtf_ratio,
-                *ends,
-                trial.why or (point and point.why),
+                *(None if point is None else point.rtf_ratio, *ends, trial.why or (point and point.why)),
             )
             table.writerow([text_cell(value) if isinstance(value, str) else value for value in row])

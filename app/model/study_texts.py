@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -69,7 +70,8 @@ def summary(study: Study) -> str:
     """How many trials ended and how, and how many are on the front."""
     if not study.trials:
         return "No trial has ended yet."
-    states = ", ".join(f"{number} {state}" for state, number in study.counts().items())
+    counts = Counter(trial.state for trial in study.trials)
+    states = ", ".join(f"{number} {state}" for state, number in counts.items())
     on_front = f"{len(study.front)} on the front" if study.front else "none on the front"
     return f"{counted(len(study.trials), 'trial', 'trials')}: {states} · {on_front}"
 
@@ -89,23 +91,15 @@ def trials(study: Study) -> Table:
     others = [name for name in OBJECTIVES if name != TIME]
     headers = ["trial", "front", *study.keys, "time / reference", "95 % interval"]
     headers += [f"{study.title(name)} ({OBJECTIVES[name].unit})" for name in others]
-    rows = []
-    for trial in study.trials:
-        chosen = (trial.settings.get(key) for key in study.keys)
-        figures = [(study.figure(trial, name), ".1f" if name == "wer" else ".0f") for name in others]
-        rows.append(
-            [
-                trial.id,
-                "✓" if trial.id in study.points else "",
-                *(value_text(value) if isinstance(value, bool) else value for value in chosen),
-                number(study.figure(trial, TIME), ".3f"),
-                interval(study.ends(trial)),
-                *(number(*figure) for figure in figures),
-                rtf_text(trial.rtf),
-                trial.state,
-                trial.why or "",
-            ]
-        )
+    rows = [
+        [
+            *(trial.id, "✓" if trial.id in study.points else "", *study.chosen(trial)),
+            *(number(study.figure(trial, TIME), ".3f"), interval(study.ends(trial))),
+            *(number(study.figure(trial, name), ".1f" if name == "wer" else ".0f") for name in others),
+            *(rtf_text(trial.rtf), trial.state, trial.why or ""),
+        ]
+        for trial in study.trials
+    ]
     return Table("Trials of the sweep", [*headers, "RTF", "state", "remark"], rows)
 
 
@@ -126,14 +120,18 @@ def front_chart(study: Study) -> Chart:
     on_front = [trial for trial in done if trial.id in study.points]
     rest = [trial for trial in done if trial.id not in study.points]
     layers: list[Layer] = [Mark("reference", 1.0)]
+
+    def line(name: str, trials: list[Trial]) -> Line:
+        return Line(name, tuple(at[one.id] for one in trials), tuple(ratios[one.id] for one in trials), joined=False)
+
     if rest:
-        layers.append(_line(TRIED, rest, at, ratios))
+        layers.append(line(TRIED, rest))
     if on_front:
         ends = [study.ends(trial) or (ratios[trial.id], ratios[trial.id]) for trial in on_front]
         low, high = zip(*ends, strict=True)
         if len(study.objectives) <= 2:  # of three it is no line
-            layers.append(replace(_line(FRONT, on_front, at, ratios), joined=True, steps=True))
-        layers.append(replace(_line(FRONT, on_front, at, ratios), low=low, high=high))
+            layers.append(replace(line(FRONT, on_front), joined=True, steps=True))
+        layers.append(replace(line(FRONT, on_front), low=low, high=high))
         span = at[done[-1].id] - at[done[0].id]
         gaps = (at[b.id] - at[a.id] for a, b in itertools.pairwise(on_front))
         apart = min(gaps, default=span or 1.0)
@@ -157,10 +155,6 @@ def places(study: Study) -> tuple[Mapping[int, float], Mapping[int, float]]:
         if x is not None and ratio is not None:
             at[trial.id], ratios[trial.id] = x, ratio
     return at, ratios
-
-
-def _line(name: str, trials: list[Trial], at: Mapping[int, float], ratios: Mapping[int, float]) -> Line:
-    return Line(name, tuple(at[one.id] for one in trials), tuple(ratios[one.id] for one in trials), joined=False)
 
 
 def _short(chosen: Mapping[str, Value]) -> str:

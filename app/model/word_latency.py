@@ -107,9 +107,13 @@ class _Shown:
     first: int
     since: int
 
-    def is_at(self, other: _Shown) -> bool:
-        """Whether `other` is the same word at the same time."""
-        return self.word == other.word and self.begin < other.end and other.begin < self.end
+    def taken_from(self, others: list[_Shown]) -> _Shown | None:
+        """Take the same word at the same time out of `others`."""
+        for other in others:
+            if self.word == other.word and self.begin < other.end and other.begin < self.end:
+                others.remove(other)
+                return other
+        return None
 
 
 _known: WeakKeyDictionary[Session, dict[int, StreamLatency]] = WeakKeyDictionary()
@@ -187,11 +191,9 @@ def _replayed(
         before, display = display[kept:], display[:kept]
         for word, first, frames in words:
             new = _Shown(word, first, first + frames, at, at)
-            if same := next((one for one in before if one.is_at(new)), None):
-                before.remove(same)
+            if same := new.taken_from(before):
                 new.first, new.since = same.first, same.since
-            elif again := next((one for one in gone if one.is_at(new)), None):
-                gone.remove(again)
+            elif again := new.taken_from(gone):
                 new.first = again.first
             else:
                 appeared.append(at)
@@ -204,9 +206,8 @@ def _replayed(
 def quantiles(seconds: Iterable[float]) -> dict[str, float] | None:
     """p50, p90 and p99 in seconds; None of nothing."""
     values = list(seconds)
-    if not values:
-        return None
-    return {name: float(np.percentile(values, share)) for name, share in QUANTILES.items()}
+    found = np.percentile(values, list(QUANTILES.values())).tolist() if values else ()
+    return dict(zip(QUANTILES, found, strict=True)) if values else None
 
 
 def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str, object] | None:
@@ -217,6 +218,7 @@ def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str
     first, last = frames or (0, sys.maxsize)
     words = [word for one in found for word in one.words if first <= word.first_frame and word.end_frame <= last]
     means = mean_parts(words)
+    slowest = attack(means)
     return {
         "words": len(words),
         "first_interim": quantiles(word.interim_s for word in words if word.interim_s is not None),
@@ -226,33 +228,31 @@ def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str
         "time_to_final": quantiles(word.final_s for word in words if word.rule is not None),
         "parts_mean": means,
         "taken_back": sum(one.taken_back for one in found) / max(sum(one.shown for one in found), 1),
-        "attack": attack(means),
-        "queue_from": queue_from(session) if attack(means) == "queue" else None,
+        "attack": slowest,
+        "queue_from": queue_from(session) if slowest == "queue" else None,
         "sentence": advice(session, words),
     }
 
 
 def by_utterance(session: Session) -> dict[int, dict[str, object]]:
-    return {number: {"words": [_as_row(word) for word in one.words]} for number, one in streams(session).items()}
+    def row(word: WordLatency) -> dict[str, object]:
+        return {
+            "word": word.word,
+            "begin_s": word.first_frame * FRAME_S,
+            "end_s": word.end_frame * FRAME_S,
+            "first_shown_s": word.shown_s,
+            "stable_s": word.stable_s,
+            "final_s": word.final_s,
+            **{f"{name}_s": value for name, value in zip(PARTS, word.parts, strict=True)},
+        }
 
-
-def _as_row(word: WordLatency) -> dict[str, object]:
-    return {
-        "word": word.word,
-        "begin_s": word.first_frame * FRAME_S,
-        "end_s": word.end_frame * FRAME_S,
-        "first_shown_s": word.shown_s,
-        "stable_s": word.stable_s,
-        "final_s": word.final_s,
-        **{f"{name}_s": value for name, value in zip(PARTS, word.parts, strict=True)},
-    }
+    return {number: {"words": [*map(row, one.words)]} for number, one in streams(session).items()}
 
 
 def mean_parts(words: Sequence[WordLatency]) -> dict[str, float]:
     """Mean of each part in seconds, by name; empty without words."""
-    if not words:
-        return {}
-    return dict(zip(PARTS, np.mean([word.parts for word in words], axis=0).tolist(), strict=True))
+    means = np.mean([word.parts for word in words], axis=0).tolist() if words else ()
+    return dict(zip(PARTS, means, strict=True)) if words else {}
 
 
 def attack(means: dict[str, float]) -> str | None:
@@ -276,7 +276,8 @@ def advice(session: Session, words: Sequence[WordLatency]) -> str:
     if part is None:
         return "No word was shown."
     every = streams(session).values()
-    chunk_ms, after_ms = _of_chunks(session)
+    about = next(value for key, value in session.meta.items() if key.startswith(f"{STREAM}/"))
+    chunk_ms, after_ms = about["chunk_ms"], round(about["lookahead_frames"] * FRAME_S * 1e3)
     chunks = sum(one.chunks for one in every)
     each = f"a chunk of {chunk_ms} ms takes {milliseconds(sum(one.busy_s for one in every) / max(chunks, 1))} ms"
     share = f"other programs had the processor for {_share_of_others(session):.0%} of that"
@@ -291,12 +292,6 @@ def advice(session: Session, words: Sequence[WordLatency]) -> str:
         f"{after_ms} ms ahead",
     }
     return f"Largest part: {PART_TITLES.get(part, part)}, {milliseconds(means[part])} ms on average; {reasons[part]}."
-
-
-def _of_chunks(session: Session) -> tuple[int, int]:
-    """Length of a chunk and look-ahead of the front end, ms."""
-    first = next(value for key, value in session.meta.items() if key.startswith(f"{STREAM}/"))
-    return first["chunk_ms"], round(first["lookahead_frames"] * FRAME_S * 1e3)
 
 
 def milliseconds(seconds: float) -> str:
