@@ -7,7 +7,6 @@ torch takes seconds to import and stalls a window while it does, so that `probe`
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import subprocess
@@ -116,23 +115,13 @@ def _without_torch(reason: str) -> tuple[Availability, ...]:
     return Availability("cpu", True, "compiled code on the processor"), *others
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print what there is; with --json as {"devices": […], "obstacles": {key: {choice: reason}}}."""
-    parser = argparse.ArgumentParser(prog="python -m pipelines.availability", description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args(arguments).json
+def main() -> None:
+    """Print what there is as {"devices": […], "obstacles": {key: {choice: reason}}}."""
     found = tuple(availability())
-    if as_json:
-        reported = {
-            "devices": [asdict(each) for each in found],
-            "obstacles": {key: unavailable_choices(key, found) for key in KEYS},
-        }
-        sys.stdout.write(json.dumps(reported) + "\n")
-    else:
-        for each in found:
-            sys.stdout.write(f"{'here' if each.available else 'absent':8} {each.name:10} {each.reason}\n")
-    return 0
+    obstacles = {key: unavailable_choices(key, found) for key in KEYS}
+    reported = {"devices": [asdict(each) for each in found], "obstacles": obstacles}
+    sys.stdout.write(json.dumps(reported) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -224,7 +224,8 @@ class _Sound:
 
     def _read(self) -> None:
         source, part = self._source, self._part
-        n_links, at = 0, 0
+        n_links = 0
+        at: int | None = 0
         while at is not None:
             link = source.link(at)
             try:

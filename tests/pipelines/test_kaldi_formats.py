@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import contexts, gmm, meta, transitions, tree
+from pipelines.models.kaldi import contexts, features, gmm, transitions, tree
 from pipelines.models.kaldi import model as kaldi_model
 from pipelines.models.kaldi.binary import Reader
 from tests.each import each
@@ -266,20 +266,16 @@ def test_a_mixture_far_larger_than_the_others_is_refused(tmp_path, monkeypatch):
 
 
 def test_the_aligners_meta_files(tmp_path):
-    features = "features:\n  deltas: true\n  splice_left_context: null\n  type: mfcc\n"
-    written = f"architecture: gmm-hmm\n{features}phones:\n- aa\n- 'b'\nversion: 2.0\n"
-    (tmp_path / "meta.yaml").write_text(written)
-    assert meta.read(tmp_path) == {"deltas": "true", "type": "mfcc"}
-    (tmp_path / "meta.json").write_text(
-        '{"features": {"type": "mfcc", "use_energy": false, "num_mel_bins": 30, "x": null}}'
-    )
-    assert meta.read(tmp_path) == {"type": "mfcc", "use_energy": "false", "num_mel_bins": "30"}
-    (tmp_path / "meta.json").write_text("[" * 200)
-    with pytest.raises(ModelError):
-        meta.read(tmp_path)
-    (tmp_path / "meta.json").write_text("[]")
-    with pytest.raises(ModelError, match="no table of features"):
-        meta.read(tmp_path)
+    settings = "features:\n  deltas: true\n  splice_left_context: null\n  type: mfcc\n"
+    yaml, file = tmp_path / "meta.yaml", tmp_path / "meta.json"
+    yaml.write_text(f"architecture: gmm-hmm\n{settings}phones:\n- aa\n- 'b'\nversion: 2.0\n")
+    assert features.read_meta(yaml) == {"deltas": "true", "type": "mfcc"}
+    file.write_text('{"features": {"type": "mfcc", "use_energy": false, "num_mel_bins": 30, "x": null}}')
+    assert features.read_meta(file) == {"type": "mfcc", "use_energy": "false", "num_mel_bins": "30"}
+    for text, sentence in (("[" * 200, "JSON"), ("[]", "no table of features")):
+        file.write_text(text)
+        with pytest.raises(ModelError, match=sentence):
+            features.read_meta(file)
 
 
 def test_symbol_tables(tmp_path):

@@ -7,6 +7,7 @@ A net takes plain cepstra of `mfcc.conf`, and i-vectors where the folder has an 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +19,15 @@ from pipelines.frontend.online_cmvn import CmvnOptions, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import binary, ivector
-from pipelines.models.kaldi import meta as meta_file
-from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
+from pipelines.models.sphinx.binary import LARGEST_TEXT, first_there, read_file
 from profiler.arrays import F32
-from profiler.files.inputs import there
+from profiler.files import inputs
 
 TRANSFORMS = ("final.mat", "lda.mat")
 OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
-FILES = (*TRANSFORMS, *meta_file.NAMES, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))
+META = ("meta.json", "meta.yaml")
+"""What the Montreal Forced Aligner writes next to a model, now and once."""
+FILES = (*TRANSFORMS, *META, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))
 """What decides the features."""
 NET_CMVN = ("am/global_cmvn.stats", "global_cmvn.stats")
 """Where Vosk looks for statistics of online CMVN of a net's input."""
@@ -35,23 +37,17 @@ NET_FILES = (*NET_CMVN, "mfcc.conf", "conf/mfcc.conf", *ivector.FILES)
 """What decides the input of a net."""
 CONTEXT = 3
 """Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes."""
+LARGEST_META = 4 << 20
+"""Bytes; with statistics of a dictionary of a hundred thousand words some have a megabyte."""
 ALIGNER = {
-    "sample_frequency": "sample-frequency",
-    "frame_shift": "frame-shift",
-    "frame_length": "frame-length",
-    "snip_edges": "snip-edges",
-    "low_frequency": "low-freq",
-    "high_frequency": "high-freq",
-    "energy_floor": "energy-floor",
-    "num_coefficients": "num-ceps",
-    "num_mel_bins": "num-mel-bins",
-    "cepstral_lifter": "cepstral-lifter",
-    "preemphasis_coefficient": "preemphasis-coefficient",
-    "use_energy": "use-energy",
-    "raw_energy": "raw-energy",
-    "splice_left_context": "left-context",
-    "splice_right_context": "right-context",
+    name: name.replace("_", "-")
+    for name in (
+        *("sample_frequency", "frame_shift", "frame_length", "snip_edges", "energy_floor", "num_mel_bins"),
+        *("cepstral_lifter", "preemphasis_coefficient", "use_energy", "raw_energy"),
+    )
 }
+ALIGNER |= {"low_frequency": "low-freq", "high_frequency": "high-freq", "num_coefficients": "num-ceps"}
+ALIGNER |= {"splice_left_context": "left-context", "splice_right_context": "right-context"}
 """The aligner's names of Kaldi's options."""
 ALIGNER_DEFAULTS = {"low-freq": "20", "high-freq": "7800", "use-energy": "false"}
 """Its own (2.0), for a meta file that does not have them."""
@@ -76,7 +72,8 @@ def read(directory: Path, dimension: int) -> Features:
     """Read what makes frames of `dimension` values; ModelError or FeatureParameterError if nothing does."""
     kaldi_parameters.require_package()
     options, source, notes = _options(directory)
-    transform = next((binary.transform(directory / name) for name in TRANSFORMS if there(directory / name)), None)
+    matrix = first_there(directory, *TRANSFORMS)
+    transform = None if matrix is None else binary.transform(matrix)
     p = KaldiFeatures(**options)  # type: ignore[arg-type]
     base = p.num_ceps
     if transform is None:
@@ -123,7 +120,7 @@ def of_net(directory: Path) -> Features:
         ivectors = ivector.read(directory, p.num_ceps)
         text += f", i-vectors of {ivectors.dimension}"
         notes.append("i-vectors: estimated anew for each utterance")
-    statistics = next((path for name in NET_CMVN if there(path := directory / name)), None)
+    statistics = first_there(directory, *NET_CMVN)
     cmvn = None if statistics is None else ivector.online_cmvn(statistics, CmvnOptions(), p.num_ceps)
     return Features(p, None, text, tuple(notes), ivectors, cmvn)
 
@@ -137,35 +134,68 @@ def _made(p: KaldiFeatures) -> str:
 
 def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]]:
     """The values by the names of KaldiFeatures, the file that says most of them, and notes."""
-    meta = meta_file.read(directory)
     found: dict[str, str] = {"use-energy": "false"}
     source, notes = str(directory), []
+    meta, conf = first_there(directory, *META), _file(directory, "mfcc.conf")
     if meta is not None:
-        source = str(next(directory / name for name in meta_file.NAMES if there(directory / name)))
-        found |= ALIGNER_DEFAULTS | _aligner(meta, source)
-    conf = _file(directory, "mfcc.conf")
+        source = str(meta)
+        found |= ALIGNER_DEFAULTS | _aligner(meta)
     if conf is not None:
         source = str(conf)
         found |= _options_in(conf)
     elif meta is None:
         notes.append("no mfcc.conf: MFCCs with Kaldi's defaults, without energy as in its recipes")
-    for name in OPTIONS[1:]:
-        path = _file(directory, name)
-        if path is not None:
-            found |= _options_in(path)
+    for path in filter(None, (_file(directory, name) for name in OPTIONS[1:])):
+        found |= _options_in(path)
     return kaldi_parameters.read(found, source), source, notes
 
 
-def _aligner(features: Mapping[str, str], source: str) -> dict[str, str]:
+def _aligner(path: Path) -> dict[str, str]:
+    """Kaldi's options by the aligner's settings."""
+    features = read_meta(path)
     kind = features.get("type", "mfcc")
     pitch = [name for name in ("pitch", "use_pitch", "use_voicing") if features.get(name) == "true"]
     if kind != "mfcc" or pitch:
-        raise FeatureParameterError(f"{source}: features of type {kind} with {pitch or 'no pitch'} are not computed.")
+        raise FeatureParameterError(f"{path}: features of type {kind} with {pitch or 'no pitch'} are not computed.")
     return {option: features[name] for name, option in ALIGNER.items() if name in features}
 
 
+def read_meta(path: Path) -> dict[str, str]:
+    """The settings of the features as texts, without those that have no value; ModelError if it is not the aligner's.
+
+    Of the YAML only what the aligner writes of the features is read: a table of plain values.
+    """
+    text = read_file(path, LARGEST_META).decode("utf-8-sig", "replace")
+    try:
+        tree = inputs.json_tree(text, str(path)) if path.suffix == ".json" else _yaml(text)
+    except inputs.InputError as error:
+        raise ModelError(str(error)) from None
+    features = tree.get("features") if isinstance(tree, dict) else None
+    if not isinstance(features, dict):
+        raise ModelError(f"{path}: it has no table of features, as the Montreal Forced Aligner writes it")
+    plain = {str(key): value for key, value in features.items() if isinstance(value, str | int | float)}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in plain.items()}
+
+
+def _yaml(text: str) -> dict[str, dict[str, str]]:
+    """The tables of a text by their names."""
+    tables: dict[str, dict[str, str]] = {}
+    table: dict[str, str] = {}
+    for line in inputs.lines_of(text):
+        key, _, value = line.strip().partition(":")
+        value = value.strip().strip("'\"")
+        if key.startswith(("#", "- ")):
+            continue
+        if line[:1].isspace():
+            if value not in ("", "null", "~"):
+                table[key] = value
+        elif not value:
+            table = tables[key] = {}
+    return tables
+
+
 def _file(directory: Path, name: str) -> Path | None:
-    return next((path for path in (directory / name, directory / "conf" / name) if there(path)), None)
+    return first_there(directory, name, f"conf/{name}")
 
 
 def _options_in(path: Path) -> dict[str, str]:

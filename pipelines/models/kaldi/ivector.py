@@ -76,7 +76,12 @@ def read(directory: Path, cepstra: int) -> IvectorModel:
     folder = next(directory / name for name in FOLDERS if there(directory / name / FINAL))
     cmvn = online_cmvn(folder / STATISTICS, _options(directory, folder, CmvnOptions, "online_cmvn.conf"), cepstra)
     options = _options(directory, folder, IvectorOptions, EXTRACTOR_CONF)
-    _check(options, folder)
+    sound = 1 <= options.num_gselect <= MOST_SELECTED and 0 <= options.min_post < 0.5 and options.max_count >= 0
+    if not (sound and 0 < options.posterior_scale <= 1):
+        raise FeatureParameterError(
+            f"{folder}: --num-gselect must lie within 1 and {MOST_SELECTED:,}, --min-post within 0 and 0.5, "
+            "--posterior-scale within 0 and 1, and --max-count must not be negative."
+        )
     splice = _options(directory, folder, Splice, "splice.conf", "splice_opts")
     left, right = splice.left_context, splice.right_context
     if not (0 <= left <= WIDEST_CONTEXT and 0 <= right <= WIDEST_CONTEXT):
@@ -131,19 +136,6 @@ def online_cmvn(path: Path, options: CmvnOptions, cepstra: int) -> OnlineCmvn:
     return OnlineCmvn(found, options)
 
 
-def _check(options: IvectorOptions, folder: Path) -> None:
-    if not (
-        1 <= options.num_gselect <= MOST_SELECTED
-        and 0 <= options.min_post < 0.5
-        and 0 < options.posterior_scale <= 1
-        and options.max_count >= 0
-    ):
-        raise FeatureParameterError(
-            f"{folder}: --num-gselect must lie within 1 and {MOST_SELECTED:,}, --min-post within 0 and 0.5, "
-            "--posterior-scale within 0 and 1, and --max-count must not be negative."
-        )
-
-
 def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
     """Σ⁻¹M f32 [gaussians, m, d], lower triangles of MᵀΣ⁻¹M f32 [gaussians, d(d+1)/2], offset of the prior."""
     reader = Reader.of(path)
@@ -189,11 +181,10 @@ def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
 
 def _options(directory: Path, folder: Path, kind: type[Options], *names: str) -> Options:
     """The options of the first file of these names that there is; of i-vectors without one, Vosk's."""
-    places = [path for name in names for path in (folder / name, directory / "conf" / name) if there(path)]
-    if not places:
+    path = next((path for name in names for path in (folder / name, directory / "conf" / name) if there(path)), None)
+    if path is None:
         made = kind()
         return replace(made, max_count=VOSK_MAX_COUNT) if isinstance(made, IvectorOptions) else made
-    path = places[0]
     # Often there is nothing in it but a comment.
     text = read_file(path, LARGEST_TEXT, may_be_empty=True).decode("utf-8", "replace")
     options = kaldi_parameters.options_of(text, str(path))

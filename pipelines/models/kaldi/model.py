@@ -23,7 +23,7 @@ from pipelines.models.kaldi.transitions import TransitionModel
 from pipelines.models.kaldi.tree import NONE, Tree
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import AcousticModel, ModelDefinition
-from pipelines.models.sphinx.binary import checksum
+from pipelines.models.sphinx.binary import checksum, first_there
 from pipelines.models.sphinx.model import Kaldi
 from profiler.arrays import F32, Bool
 from profiler.files.inputs import there
@@ -42,14 +42,14 @@ OLDER_NET = "<Nnet>"
 
 
 def lies_in(directory: Path) -> bool:
-    return any(there(directory / name) for name in MODELS)
+    return first_there(directory, *MODELS) is not None
 
 
 def load(directory: Path) -> AcousticModel:
     """Read a folder and check that its files agree; ModelError or FeatureParameterError says what does not."""
     independent = there(directory / SPEAKER_INDEPENDENT)
-    own = next(directory / name for name in MODELS if there(directory / name))
-    path = directory / SPEAKER_INDEPENDENT if independent else own
+    path = first_there(directory, SPEAKER_INDEPENDENT, *MODELS)
+    assert path is not None
     reader = Reader.of(path)
     model = transitions.read(reader)
     kind = reader.peek()
@@ -170,7 +170,7 @@ def _graph(directory: Path) -> str:
 
 def graph_file(directory: Path) -> Path | None:
     """The compiled graph in a folder; None if there is none."""
-    return next((directory / name for name in GRAPHS if there(directory / name)), None)
+    return first_there(directory, *GRAPHS)
 
 
 def _filled_up(path: Path, mixtures: Sequence[Mixture]) -> tuple[F32, F32, F32]:
@@ -206,7 +206,7 @@ def _tree(directory: Path, pdfs: int) -> Tree | None:
 
 def _phones(directory: Path, model: TransitionModel) -> list[str]:
     """Names of the phones by their numbers, which are their names where there is no `phones.txt`."""
-    path = next((p for p in (directory / "phones.txt", directory / "graph/phones.txt") if there(p)), None)
+    path = first_there(directory, "phones.txt", "graph/phones.txt")
     names = [] if path is None else contexts.read_symbols(path)
     lacking = [phone for phone in model.phones if phone >= len(names) or not names[phone]]
     if path is not None and lacking:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from profiler.arrays import Array
-from profiler.files.inputs import InputError, read_bytes
+from profiler.files.inputs import InputError, read_bytes, there
 
 LARGEST = 200 << 20
 """Bytes of a parameter file; the largest published CMUSphinx models are below."""
@@ -22,6 +22,11 @@ LARGEST_DEFINITION = 32 << 20
 """Bytes of a model definition: a million triphones."""
 LARGEST_TEXT = 64 << 10
 """Bytes of `feat.params`: some hundred lines at most."""
+
+
+def first_there(folder: Path, *names: str) -> Path | None:
+    """The first of these files in a folder that there is."""
+    return next((folder / name for name in names if there(folder / name)), None)
 
 
 def read_file(path: Path, limit: int = LARGEST, may_be_empty: bool = False) -> bytes:
