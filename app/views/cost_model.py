@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
+from app.model.desk_snapshot import DeskSnapshot
 from app.views.lanes_model import TimeColumns
 from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.analysis.lod.columns import column_edges, means
 from profiler.analysis.lod.series import block_frames, series_of, under
 from profiler.analysis.recorded import audio_seconds, counts_steps, real_time_factor
+from profiler.analysis.track import CostTrack
 from profiler.arrays import F64, Bool
 from profiler.clock import FRAME_S
-
-if TYPE_CHECKING:
-    from app.model.desk_snapshot import DeskSnapshot
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN
 """The categories from the bottom up: other programs' time is a cap on the rest."""
@@ -40,29 +37,17 @@ SPIKE_APART = 18  # Columns between two marked spikes, at least
 
 @dataclass(frozen=True)
 class CostModel(TimeColumns):
-    """Cost per frame over the visible range, one entry per pixel column: that of the block under it.
+    """Cost per frame over the visible range, one entry per pixel column: that of the block under it."""
 
-    Attributes:
-        cursor_frame: frames from here on are not there.
-        block_frames: frames of a block; 0 where every column has its own mean.
-        mean_ms: [columns, LAYERS] mean per frame of the block; NaN where there is no frame.
-        p95_ms: [columns] wall time that 95 % of the block's frames do not exceed.
-        worst_ms: [columns] highest frame (wall) of the block.
-        scale: what is drawn from the lower to the upper edge, ms.
-        spikes: columns whose block is cut off by the scale, the highest ones; column indices.
-        own_ms: what a frame of the scope takes of the run's own, NaN without any.
-        of_steps: whether frames are the steps of a lab.
-    """
-
-    cursor_frame: int
-    block_frames: int
-    mean_ms: F64
-    p95_ms: F64
-    worst_ms: F64
-    scale: Scale
-    spikes: tuple[int, ...]
-    own_ms: float
-    of_steps: bool
+    cursor_frame: int  # Frames from here on are not there
+    block_frames: int  # Frames of a block; 0 where every column has its own mean
+    mean_ms: F64  # [columns, LAYERS] mean per frame of the block; NaN where there is no frame
+    p95_ms: F64  # [columns] wall time that 95 % of the block's frames do not exceed
+    worst_ms: F64  # [columns] highest frame (wall) of the block
+    scale: Scale  # What is drawn from the lower to the upper edge, ms
+    spikes: tuple[int, ...]  # Columns whose block is cut off by the scale, the highest ones; column indices
+    own_ms: float  # What a frame of the scope takes of the run's own, NaN without any
+    of_steps: bool  # Whether frames are the steps of a lab
 
     @property
     def realtime_shown(self) -> bool:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
+from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.style.plain_text import AT_LEFT, describe
 from app.style.theme import blended, theme
 from app.views.stage_panel import group_color
 from profiler.analysis.categories import CATEGORY_NAMES, OVERHEAD, PART_NAMES
 from profiler.plain import milliseconds, percent
-
-if TYPE_CHECKING:
-    from app.model.desk_snapshot import DeskSnapshot, StageLine
 
 WHOLE, GROUP, STAGE, PART = range(4)  # Levels, from the top down
 
@@ -27,29 +25,17 @@ LEVELS: Final = PART + 1
 
 @dataclass(frozen=True)
 class Block:
-    """A rectangle of the icicle.
+    """A rectangle of the icicle."""
 
-    Attributes:
-        level: WHOLE, GROUP, STAGE or PART.
-        first: where it begins, as a share of the whole.
-        share: its time as a share of the whole.
-        ms: milliseconds per frame.
-        name: as people read it.
-        group: of its stages (of the whole: empty).
-        stage: its stage's name (of the whole and of groups: empty).
-        part: which of PARTS it is (of other levels: empty).
-        verdict: of a stage that has one.
-    """
-
-    level: int
-    first: float
-    share: float
-    ms: float
-    name: str
-    group: str = ""
-    stage: str = ""
-    part: str = ""
-    verdict: str = ""
+    level: int  # WHOLE, GROUP, STAGE or PART
+    first: float  # Where it begins, as a share of the whole
+    share: float  # Its time as a share of the whole
+    ms: float  # Milliseconds per frame
+    name: str  # As people read it
+    group: str = ""  # Of its stages (of the whole: empty)
+    stage: str = ""  # Its stage's name (of the whole and of groups: empty)
+    part: str = ""  # Which of PARTS it is (of other levels: empty)
+    verdict: str = ""  # Of a stage that has one
 
 
 def icicle_model(desk: DeskSnapshot, title: str = "whole frame") -> tuple[Block, ...]:

@@ -7,7 +7,7 @@ and their mean. Curves scroll with the data; headings stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
@@ -25,12 +25,10 @@ from app.style.theme import blended, font, theme
 from app.views.chart import ChartView
 from app.views.lanes_model import Curve, LanesModel, Panel, stretches
 from app.views.table_twin import Table
+from profiler.analysis.track import CostTrack
 from profiler.arrays import F64, U32
 from profiler.plain import clock
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 BAND = 0.72  # How far the band from least to greatest value is moved towards the card: skipping makes it fill a lane
 HEADING = 15  # Pixels above each lane's curve for its name and figures
@@ -39,21 +37,13 @@ ROOM_FOR_BOTTOM = 30  # A lane lower than this has a label at its upper end only
 
 
 class Quantity(NamedTuple):
-    """How a quantity is shown.
+    """How a quantity is shown."""
 
-    Attributes:
-        title: its name.
-        color: category or token whose colour its curve takes.
-        short: its name where there is little room; empty: the same.
-        dotted: whether its curve is; several curves of a lane differ in their line as well as in colour.
-        unit: of the table twin's column; empty for counts.
-    """
-
-    title: str
-    color: str
-    short: str = ""
-    dotted: bool = False
-    unit: str = ""
+    title: str  # Its name
+    color: str  # Category or token whose colour its curve takes
+    short: str = ""  # Its name where there is little room; empty: the same
+    dotted: bool = False  # Whether its curve is; several curves of a lane differ in their line as well as in colour
+    unit: str = ""  # Of the table twin's column; empty for counts
 
     @property
     def line(self) -> Qt.PenStyle:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,9 +17,7 @@ from profiler.analysis.resources import CPU, MOST, readings
 from profiler.arrays import F64, Bool
 from profiler.clock import FRAME_S
 from profiler.machine import energy
-
-if TYPE_CHECKING:
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 TABLE_ROWS: Final = 200
 
@@ -59,23 +57,14 @@ class TimeColumns:
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity over the visible range.
+    """One quantity over the visible range."""
 
-    Attributes:
-        name: which quantity.
-        low: [columns] least value in the block under the column; NaN where there is no frame.
-        high: [columns] greatest value.
-        mean: [columns] mean.
-        average: mean over the frames of the scope, NaN without any.
-        whole: what `average` could be at most (all senones of a frame), None where nothing says.
-    """
-
-    name: str
-    low: F64
-    high: F64
-    mean: F64
-    average: float
-    whole: float | None = None
+    name: str  # Which quantity
+    low: F64  # [columns] least value in the block under the column; NaN where there is no frame
+    high: F64  # [columns] greatest value
+    mean: F64  # [columns] mean
+    average: float  # Mean over the frames of the scope, NaN without any
+    whole: float | None = None  # What `average` could be at most (all senones of a frame), None where nothing says
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
@@ -35,9 +34,7 @@ from profiler.clock import FRAME_S
 from profiler.plain import clock, one_line
 from profiler.session.facts import setting
 from profiler.session.model import Marker
-
-if TYPE_CHECKING:
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 tr = partial(QCoreApplication.translate, "LatencyView")
 
@@ -144,9 +141,13 @@ class Bars(PixelItem):
         """Draw a bar; return its upper end."""
         left, right = (round(x) for x in self.place(word))
         total, bottom = 0.0, data.bottom()
+
+        def y_of(ms: float) -> float:
+            return data.bottom() - float(scale.place(np.array(ms))) * data.height()
+
         for name, ms in stack_of(word).items():
             total += ms
-            top = data.bottom() - float(scale.place(np.array(total))) * data.height()
+            top = y_of(total)
             part = QRectF(left, top, right - left, bottom - top)
             painter.fillRect(part, theme().color(COLORS[name]))
             painter.fillRect(part, theme().hatch_brush(COLORS[name]))
@@ -157,10 +158,9 @@ class Bars(PixelItem):
             bottom -= 5
         if total > scale.top:
             paint_spike(painter, (left + right) / 2, bottom, theme().color("danger"))
-        stable = 1e3 * word.stable_s
-        if stable > 1e3 * max(word.shown_s, 0.0) + 1:
-            y = data.bottom() - float(scale.place(np.array(stable))) * data.height()
-            bottom = min(bottom, self._paint_stable(painter, QPointF((left + right) / 2, max(y, data.top())), bottom))
+        if word.stable_s > max(word.shown_s, 0.0) + 0.001:
+            at = QPointF((left + right) / 2, max(y_of(1e3 * word.stable_s), data.top()))
+            bottom = min(bottom, self._paint_stable(painter, at, bottom))
         return bottom
 
     def _paint_stable(self, painter: QPainter, at: QPointF, top: float) -> float:
@@ -205,11 +205,11 @@ class LatencyView(ChartView[LatencyModel]):
         scope = snapshot.desk.scope
         found = word_latency.streams(session)
         words = [word for one in found.values() for word in one.words if word.end_frame <= snapshot.end_frame]
-        seen = [word for word in words if word.end_frame > first and word.first_frame < last]
         slowest: dict[int, WordLatency] = {}
-        for word in seen:
-            column = int((word.end_frame - first) / max(last - first, 1) * columns)
-            slowest[column] = max(slowest.get(column, word), word, key=lambda one: one.shown_s)
+        for word in words:
+            if word.end_frame > first and word.first_frame < last:
+                column = int((word.end_frame - first) / max(last - first, 1) * columns)
+                slowest[column] = max(slowest.get(column, word), word, key=lambda one: one.shown_s)
         within = [word for word in words if scope.first <= word.first_frame and word.end_frame <= scope.last]
         highest = [max(sum(stack_of(word).values()), 1e3 * word.stable_s) for word in slowest.values()]
         return LatencyModel(
@@ -226,32 +226,24 @@ class LatencyView(ChartView[LatencyModel]):
         return super().events(snapshot) if streamed else ((), ())
 
     def show_model(self, model: LatencyModel | None) -> None:
-        band = 0.0
-        if model is None:
+        height = self.plot.plot_size()[1]
+        band = min(self.overlay.band, height - LABEL - 1.0)
+        if model is not None and model.words:
+            free = max(height - band - LABEL, 1.0)
+            self.plot.set_height_range(0.0, height / free)
+            self._grid.show_scale(model.scale, math.ceil(len(model.scale.ticks()) * LABEL / free))
+        else:
             self.plot.set_ticks(())
             self._grid.show_levels(np.empty(0))
-        else:
-            height = self.plot.plot_size()[1]
-            band = min(self.overlay.band, height - LABEL - 1.0)
-            self.plot.set_height_range(0.0, height / max(height - band - LABEL, 1.0))
-            places = model.scale.place(np.array(model.scale.ticks()))
-            every = math.ceil(len(places) * LABEL / max(height - band - LABEL, 1.0))
-            labels = list(zip(places.tolist(), model.scale.labels(), strict=True))
-            self.plot.set_ticks(labels[::every] if model.words else ())
-            self._grid.show_levels(places[::every] if model.words else np.empty(0))
         self.bars.set_model(model, band)
         nothing = "" if model is None or model.quantiles is not None else self._nothing(model)
         self.remark.show_text(nothing, self.remark.boundingRect())
 
     def show_texts(self, model: LatencyModel) -> None:
-        if model.quantiles is None:
-            self.set_note("")
-            self.advice.set_full("")
-            return
-        figures = " · ".join(f"{name} {milliseconds(s)}" for name, s in model.quantiles.items())
+        figures = " · ".join(f"{name} {milliseconds(s)}" for name, s in (model.quantiles or {}).items())
         note = self.tr("ms after its end until a word is shown: {0}").format(figures)
-        self.set_note(note, figures)
-        self.advice.set_full(model.advice, model.advice.partition(";")[0] + ".")
+        self.set_note(note if figures else "", figures)
+        self.advice.set_full(model.advice if figures else "", model.advice.partition(";")[0] + ".")
 
     def clear(self) -> None:
         super().clear()
@@ -294,22 +286,18 @@ class LatencyView(ChartView[LatencyModel]):
     def table(self) -> Table:
         titles = ["word", "first shown", "stable", "final", *COLORS, "utterance", "at s", "at frame"]
         headers = [self.tr(word_latency.PART_TITLES.get(title, title)) for title in titles]
-        if self.snapshot is None:
-            return headers, []
-        end = self.snapshot.cursor_frame
-        found = word_latency.streams(self.snapshot.session).values()
-        words = [word for one in found for word in one.words if word.end_frame <= end]
-        return headers, [self._row(word) for word in sorted(words, key=lambda word: -word.shown_s)]
-
-    def _row(self, word: WordLatency) -> list[object]:
-        parts = dict(zip(PARTS, word.parts, strict=True))
-        if word.rule is not None:
-            parts["endpoint"] = word.final_s - word.shown_s
-        return [
-            one_line(word.word, MAX_LETTERS),
-            *(milliseconds(value) for value in (word.shown_s, word.stable_s, word.final_s)),
-            *(milliseconds(parts[name]) if name in parts else None for name in COLORS),
-            one_line(word.utterance, MAX_LETTERS),
-            clock(word.first_frame * FRAME_S, 2),
-            word.first_frame,
-        ]
+        rows: list[list[object]] = []
+        found = {} if self.snapshot is None else word_latency.streams(self.snapshot.session)
+        words = (word for one in found.values() for word in one.words)
+        for word in sorted(words, key=lambda word: -word.shown_s):
+            if self.snapshot is None or word.end_frame > self.snapshot.cursor_frame:
+                continue
+            parts = dict(zip(PARTS, word.parts, strict=True))
+            if word.rule is not None:
+                parts["endpoint"] = word.final_s - word.shown_s
+            times = [milliseconds(value) for value in (word.shown_s, word.stable_s, word.final_s)]
+            figures = [milliseconds(parts[name]) if name in parts else None for name in COLORS]
+            at = clock(word.first_frame * FRAME_S, 2), word.first_frame
+            name, utterance = (one_line(text, MAX_LETTERS) for text in (word.word, word.utterance))
+            rows.append([name, *times, *figures, utterance, *at])
+        return headers, rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPen, QPolygonF
@@ -23,12 +23,10 @@ from app.views.roofline_model import MIN_SHARE, cache_sizes, place_of
 from app.views.roofline_plot import Dot, StageDots, decades
 from app.views.table_twin import Table
 from app.views.view import View
+from profiler.analysis.breakdown import StageRow
 from profiler.machine.roofs.table import size_text
 from profiler.plain import one_line, percent, prefixed, speed
-
-if TYPE_CHECKING:
-    from profiler.analysis.breakdown import StageRow
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 MEMORY: Final = "memory"  # The level of what fits into no cache
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QObject
@@ -26,15 +26,12 @@ from app.style.plain_text import Elided
 from app.views.lanes_model import TimeColumns, held_once, stretches
 from app.views.table_twin import Table
 from profiler.analysis.lod.columns import column_edges
+from profiler.analysis.track import CostTrack
 from profiler.arrays import F64, Bool
 from profiler.clock import FRAME_S
 from profiler.machine.memory import DEVICE, sample_name
 from profiler.plain import clock
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 COMPONENTS: Final = tuple(memory.TITLES)
 MEGABYTE: Final = 1e6
@@ -42,17 +39,11 @@ MEGABYTE: Final = 1e6
 
 @dataclass(frozen=True)
 class MemoryUseModel(TimeColumns):
-    """Resident memory over the visible range.
+    """Resident memory over the visible range."""
 
-    Attributes:
-        layers_mb: [columns, COMPONENTS] mean, MB; NaN where there is no frame or no reading.
-        scale: what is drawn from the lower to the upper edge, MB.
-        latest: bytes at the end of the scope by component, and on accelerators; empty without a reading.
-    """
-
-    layers_mb: F64
-    scale: Scale
-    latest: Mapping[str, float]
+    layers_mb: F64  # [columns, COMPONENTS] mean, MB; NaN where there is no frame or no reading
+    scale: Scale  # What is drawn from the lower to the upper edge, MB
+    latest: Mapping[str, float]  # Bytes at the end of the scope by component, and on a device; empty without a reading
 
     @property
     def resident(self) -> float:

@@ -13,40 +13,28 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from profiler.analysis.breakdown import StageRow
 from profiler.machine.roofs.table import FLAT, Roof, plateaus, size_text
 from profiler.plain import one_line, prefixed
+from profiler.session.reader import Session
 
 if TYPE_CHECKING:
-    from profiler.analysis.breakdown import StageRow
     from profiler.analysis.comparison.arms import Arm
-    from profiler.session.reader import Session
 
 
 @dataclass(frozen=True)
 class Point:
-    """One stage.
+    """One stage."""
 
-    Attributes:
-        name: of the stage.
-        group: of the stage.
-        share: of the wall time, None outside the decode lane.
-        intensity: operations per byte, if each byte moves once.
-        min_intensity: the same with the traffic of the kernel's tiling.
-        rate: operations per second.
-        bandwidth: bytes per second that a working set of this size can have.
-        ceiling: operations per second that this mix of operations can have.
-        defect: whether it ran faster than its roof allows.
-    """
-
-    name: str
-    group: str
-    share: float | None
-    intensity: float
-    min_intensity: float
-    rate: float
-    bandwidth: float
-    ceiling: float
-    defect: bool
+    name: str  # Of the stage
+    group: str  # Of the stage
+    share: float | None  # Of the wall time, None outside the decode lane
+    intensity: float  # Operations per byte, if each byte moves once
+    min_intensity: float  # The same with the traffic of the kernel's tiling
+    rate: float  # Operations per second
+    bandwidth: float  # Bytes per second that a working set of this size can have
+    ceiling: float  # Operations per second that this mix of operations can have
+    defect: bool  # Whether it ran faster than its roof allows
 
     @property
     def ridge(self) -> float:

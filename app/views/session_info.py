@@ -20,10 +20,10 @@ from app.style.plain_text import Wrapped
 from app.views.table_twin import Table
 from app.views.view import TableView
 from profiler.plain import counted, one_line
+from profiler.session.reader import Session
 
 if TYPE_CHECKING:
     from app.views.labs.card import Panels
-    from profiler.session.reader import Session
 
 
 TITLES: Final = {

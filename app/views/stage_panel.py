@@ -5,24 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QLineF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.model.desk_snapshot import REASONS, PartLine, StageLine
+from app.model.desk_snapshot import REASONS, DeskSnapshot, PartLine, StageLine
 from app.style.plain_text import AT_LEFT, set_tip, unbroken, write
 from app.style.theme import font, theme
 from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES, PREEMPTED_FROM
 from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds, percent, rtf_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.model.desk_snapshot import DeskSnapshot, StageLine
-
 
 TOLD_FROM = 0.005  # Share of the wall time from which other programs are mentioned next to the sum
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -23,13 +23,10 @@ from app.views.memory_use import MEGABYTE, MemoryUse, MemoryUseModel
 from app.views.table_twin import Table
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.resources import CPU
+from profiler.analysis.track import CostTrack
 from profiler.clock import FRAME_S
 from profiler.plain import prefixed
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 LANES: Final = ((CPU, of.ALL_CPU), (of.RSS,), (of.AVAILABLE,), (of.CLOCK,), (of.PACKAGE,))
 DEVICE_LANES: Final = ((of.BUSY, of.MEMORY_BUSY), (of.MEMORY_USED,), (of.POWER,))

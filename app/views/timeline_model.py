@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from app.model.time_axis import NamedRange, TimeAxis
 from profiler.analysis.lod.columns import column_edges
-from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow
+from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow, Timeline
+from profiler.arrays import F64, Array
 from profiler.clock import FRAME_S
 from profiler.plain import one_line
-
-if TYPE_CHECKING:
-    from profiler.analysis.lod.spans import Timeline
-    from profiler.arrays import F64, Array
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 BORDERS_UP_TO: Final = 8_000  # Spans in view up to which each is parted from the next and may have its name
 NAMED_FROM: Final = 34  # Pixels from which a span has its name
@@ -77,19 +73,14 @@ class Lane:
 
 @dataclass(frozen=True)
 class TimelineModel:
-    """The lanes over [first_s, last_s] seconds of the plot.
-
-    Attributes:
-        spans: how many were counted, in `length_s` seconds of the run.
-        setup_s: what the run took before its first frame, where that is folded at the left end; else 0.
-    """
+    """The lanes over [first_s, last_s] seconds of the plot."""
 
     first_s: float
     last_s: float
     lanes: tuple[Lane, ...]
-    spans: int
+    spans: int  # How many were counted, in `length_s` seconds of the run
     length_s: float
-    setup_s: float
+    setup_s: float  # What the run took before its first frame, where that is folded at the left end; else 0
 
 
 def timeline_model(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPen
@@ -18,14 +17,11 @@ from app.views.table_twin import Table
 from app.views.timeline import duration
 from app.views.view import View
 from profiler.analysis.device import TO_DEVICE, Transfers, transfers
+from profiler.analysis.track import CostTrack
 from profiler.device.time import DEVICE
 from profiler.machine.roofs.table import Roof, size_text
 from profiler.plain import count, one_line, percent, prefixed, speed
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 UP, DOWN = "host → device", "device → host"
 
@@ -220,7 +216,8 @@ class TransfersView(View):
         ]
         rows: list[list[object]] = []
         for row in self._model:
-            of, least = row.of, [f"{rung.bytes / rung.median * 1e6:.1f}" for rung in row.rungs[:1]] or [None]
+            of = row.of
+            least: list[str | None] = [f"{rung.bytes / rung.median * 1e6:.1f}" for rung in row.rungs[:1]] or [None]
             mean = f"{of.time_ns * 1e-6:.3f}", f"{of.time_ns * 1e-3 / of.copies:.1f}"
             rates = [None if rate is None else f"{rate * 1e-9:.3g}" for rate in row.rates]
             shares = percent(row.share), percent(of.overlapped)

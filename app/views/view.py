@@ -8,23 +8,21 @@ The base holds the last snapshot, shows the table on request, and updates the ac
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from PySide6.QtCore import QModelIndex
 from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from app.layout import NONE, Part, card_header, lay_out
+from app.model.desk_snapshot import DeskSnapshot
 from app.model.pace import single_shot
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, ToolButton, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin, chart_menu
-
-if TYPE_CHECKING:
-    from app.model.desk_snapshot import DeskSnapshot
-    from app.model.playhead import Snapshot
-    from app.model.time_axis import TimeAxis
-    from profiler.session.reader import Session
+from profiler.session.reader import Session
 
 RESTED_MS = 500  # The hand that moves the range rests so long before table and spoken summary of another are made
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from app.views.words_model import Left, Spoken, spoken_in, wrong_words
+from app.views.words_model import Left, spoken_in, wrong_words
 from pipelines.audio import word_errors as wer
-from profiler.arrays import F64, I64
+from profiler.analysis.track import CostTrack
 from profiler.clock import FRAME_S
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 TOKENS: Final = "search tokens"
 SENONES: Final = ("search senones", "scoring senones")
@@ -25,29 +20,17 @@ SENONES: Final = ("search senones", "scoring senones")
 
 @dataclass(frozen=True)
 class WordCost:
-    """A recognised word with what its frames cost.
+    """A recognised word with what its frames cost."""
 
-    Attributes:
-        utterance: number of its utterance in the run, from 1.
-        word: the word.
-        kind: what became of it, a kind of `pipelines.audio.word_errors`; None without a reference.
-        reference: the reference word it stands for; None for an insertion or without a reference.
-        first_frame: its first frame, run-global.
-        frames: how many frames it has.
-        ms: time of its frames, without other programs.
-        tokens: tokens per frame; None where the run does not count them.
-        senones: active senones per frame; None where the run does not count them.
-    """
-
-    utterance: int
-    word: str
-    kind: str | None
-    reference: str | None
-    first_frame: int
-    frames: int
-    ms: float
-    tokens: float | None
-    senones: float | None
+    utterance: int  # Number of its utterance in the run, from 1
+    word: str  # The word
+    kind: str | None  # What became of it, a kind of `pipelines.audio.word_errors`; None without a reference
+    reference: str | None  # The reference word it stands for; None for an insertion or without a reference
+    first_frame: int  # Its first frame, run-global
+    frames: int  # How many frames it has
+    ms: float  # Time of its frames, without other programs
+    tokens: float | None  # Tokens per frame; None where the run does not count them
+    senones: float | None  # Active senones per frame; None where the run does not count them
 
     @property
     def rtf(self) -> float:
@@ -63,75 +46,42 @@ def word_costs(
 ) -> tuple[tuple[WordCost, ...], Left]:
     """Return the words recognised before a frame, in order of time, and the utterances not aligned yet.
 
-    Args:
-        session: where the utterances are.
-        track: cost and counts per frame.
-        cursor_frame: words that end later are left out.
-        selected: frames [first, last); only words whose middle lies there, all if None.
-        at_once: most utterances that are aligned now (None: all); the words of others are left out.
+    Words count whose middle lies in frames `selected` [first, last), all if None. `at_once`: most utterances that are
+    aligned now (None: all); the words of others are left out.
     """
     end = min(cursor_frame, int(track.n_frames))
     first, last = selected or (0, end)
     spoken, left = spoken_in(session, end, (first, last), at_once, end)
-    words = [(one.number, *word) for one in spoken for word in _words(one)]
-    kept = [w for w in words if w[4] > w[3] and w[4] <= end and first <= (w[3] + w[4]) / 2 < last]
-    begins, ends = (np.array([word[at] for word in kept], np.int64) for at in (3, 4))
     rows = track.work_rows
-    senones = next((name for name in SENONES if name in rows), None)
-    wall = _sums(track.own_ns(0, end), begins, ends) * 1e-6
-    tokens, active = (
-        None if row is None else _sums(row[:end], begins, ends) / (ends - begins)
-        for row in (rows.get(TOKENS), rows.get(senones or ""))
+    senones = next((rows[name] for name in SENONES if name in rows), None)
+    wall, *counts = (
+        None if row is None else np.concatenate([[0.0], np.cumsum(row[:end])])
+        for row in (track.own_ns(0, end), rows.get(TOKENS), senones)
     )
-    return tuple(
-        WordCost(
-            number,
-            text,
-            *became,
-            begin,
-            stop - begin,
-            float(wall[at]),
-            None if tokens is None else float(tokens[at]),
-            None if active is None else float(active[at]),
-        )
-        for at, (number, text, became, begin, stop) in enumerate(kept)
-    ), left
-
-
-def _sums(per_frame: F64, begins: I64, ends: I64) -> F64:
-    """Sum of each stretch of frames [begin, end)."""
-    before = np.concatenate([[0.0], np.cumsum(per_frame)])
-    found: F64 = before[ends] - before[begins]
-    return found
-
-
-def _words(spoken: Spoken) -> Iterator[tuple[str, tuple[str | None, str | None], int, int]]:
-    """Text, (kind, reference word), first frame and the frame after the last of each recognised word."""
-    pairs = spoken.columns
-    if pairs is None:
-        pairs = tuple((None, word) for word in spoken.heard)
-    for above, word in pairs:
-        if word is not None:
-            kind = None if spoken.columns is None else word.kind
-            at = round(word.first_s / FRAME_S), round(word.last_s / FRAME_S)
-            yield word.text, (kind, None if above is None else above.text), *at
+    assert wall is not None
+    found = []
+    for one in spoken:
+        for above, word in one.columns or tuple((None, word) for word in one.heard):
+            if word is None:
+                continue
+            begin, stop = round(word.first_s / FRAME_S), round(word.last_s / FRAME_S)
+            if begin < stop <= end and first <= (begin + stop) / 2 < last:
+                kind = None if one.columns is None else word.kind
+                of = kind, None if above is None else above.text
+                means = [None if c is None else float(c[stop] - c[begin]) / (stop - begin) for c in counts]
+                ms = float(wall[stop] - wall[begin]) * 1e-6
+                found.append(WordCost(one.number, word.text, *of, begin, stop - begin, ms, *means))
+    return tuple(found), left
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """A pair of words.
+    """A pair of words."""
 
-    Attributes:
-        reference: word of the reference; None for an insertion.
-        hypothesis: word that was recognised; None for a deletion.
-        wall_s: processing time of the frames of the recognised words, seconds; None for a deletion.
-        places: frames [first, last) of each occurrence, in order of time; that of a deleted word is a guess.
-    """
-
-    reference: str | None
-    hypothesis: str | None
-    wall_s: float | None
-    places: tuple[tuple[int, int], ...]
+    reference: str | None  # None for an insertion
+    hypothesis: str | None  # The word that was recognised; None for a deletion
+    wall_s: float | None  # Processing time of the frames of the recognised words, seconds; None for a deletion
+    places: tuple[tuple[int, int], ...]  # Frames [first, last) of each occurrence, in order; of a deletion a guess
 
     @property
     def count(self) -> int:
@@ -147,12 +97,7 @@ def confusions(
 ) -> tuple[tuple[Confusion, ...], Left]:
     """Return the pairs of words that differ, the most frequent first, and the utterances not aligned yet.
 
-    Args:
-        session: where the utterances are.
-        track: cost per frame.
-        cursor_frame: words that end later are left out.
-        selected: frames [first, last); only words whose middle lies there, all if None.
-        at_once: most utterances that are aligned now (None: all); the words of others are left out.
+    Arguments as those of `word_costs`.
     """
     end = min(cursor_frame, int(track.n_frames))
     begin, until = selected or (0, end)
@@ -164,15 +109,10 @@ def confusions(
                 for above, below in errors:
                     pairs.setdefault((_compared(above), _compared(below)), []).append((first, last))
     own = track.own_ns(0, end)
-    found = [
-        Confusion(
-            reference or None,
-            hypothesis or None,
-            sum(float(own[first:last].sum()) for first, last in places) * 1e-9 if hypothesis else None,
-            tuple(sorted(places)),
-        )
-        for (reference, hypothesis), places in pairs.items()
-    ]
+    found = []
+    for (reference, hypothesis), places in pairs.items():
+        wall_s = sum(float(own[first:last].sum()) for first, last in places) * 1e-9 if hypothesis else None
+        found.append(Confusion(reference or None, hypothesis or None, wall_s, tuple(sorted(places))))
     found.sort(key=lambda one: (-one.count, -(one.wall_s or 0.0), one.places[0]))
     return tuple(found), left
 

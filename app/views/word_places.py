@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt
@@ -39,55 +40,31 @@ class Placed(NamedTuple):
     row: int
 
 
-class _Known(NamedTuple):
-    """Places of the words of an utterance at a scale of the time axis, and after what stood there before."""
-
-    spoken: Spoken
-    where: tuple[float, tuple[int, ...]]
-    placed: tuple[Placed, ...]
-
-
-def shown_text(token: Token) -> str:
-    """A word with the sign of its error."""
-    return "+" + token.text if token.kind == INSERTED else token.text
-
-
 def tokens_of(spoken: Spoken) -> tuple[Token, ...]:
     lost = [token for token in spoken.said or () if token.kind == DELETED]
     return tuple(sorted([*spoken.heard, *lost], key=lambda token: token.first_s))
 
 
 class WordPlaces:
-    """Lays out utterance after utterance, remembering those that are as they were.
-
-    Args:
-        wide: width of a text in pixels.
-    """
+    """Lays out utterance after utterance, remembering those that are as they were; `wide`: pixels of a text."""
 
     def __init__(self, wide: Callable[[str], float]) -> None:
         self._wide = wide
-        self._known: dict[int, _Known] = {}
-
-    def forget(self) -> None:
-        self._known.clear()
+        self._laid_out = lru_cache(REMEMBERED)(self._lay_out)
+        self.forget = self._laid_out.cache_clear
 
     def place(self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int) -> list[Placed]:
-        """Return the words that are whole in view, their places counted from the left of the chart.
+        """Return the words of utterances that are whole in view, their places counted from the left of the chart.
 
-        Args:
-            spoken: utterances in order of time.
-            pixels_per_s: scale of the time axis.
-            first: pixel of the time axis at the left of the chart.
-            width: pixels of the chart.
-            rows: rows of words.
+        `first`: pixel of the time axis at the left of the chart; `width`: pixels of the chart; `rows` of words.
         """
         found: list[Placed] = []
-        ends = (NOWHERE,) * rows
+        ends = [NOWHERE] * rows
         for one in spoken:
-            placed = self._utterance(one, pixels_per_s, ends)
-            ends = tuple(
-                max((p.left + p.width for p in placed if p.row == row), default=ends[row]) for row in range(rows)
-            )
+            # Only what reaches into it matters of the utterance before.
+            start = math.floor(one.first_s * pixels_per_s) - ASIDE - GAP
+            placed = self._laid_out(one, pixels_per_s, tuple(end if end > start else NOWHERE for end in ends))
+            ends = [max((p.left + p.width for p in placed if p.row == row), default=ends[row]) for row in range(rows)]
             found += placed
         # Made anew rather than replaced, which takes four times as long.
         seen = [
@@ -97,26 +74,15 @@ class WordPlaces:
         ]
         return _within(seen, width, rows)
 
-    def _utterance(self, spoken: Spoken, pixels_per_s: float, ends: tuple[int, ...]) -> tuple[Placed, ...]:
-        # Only what reaches into it matters of the utterance before.
-        start = math.floor(spoken.first_s * pixels_per_s) - ASIDE - GAP
-        where = pixels_per_s, tuple(end if end > start else NOWHERE for end in ends)
-        known = self._known.get(id(spoken))
-        if known is None or known.spoken is not spoken or known.where != where:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            placed = self._lay_out(tokens_of(spoken), *where)
-            known = self._known[id(spoken)] = _Known(spoken, where, placed)
-        return known.placed
-
-    def _lay_out(self, tokens: tuple[Token, ...], pixels_per_s: float, ends: tuple[int, ...]) -> tuple[Placed, ...]:
+    def _lay_out(self, spoken: Spoken, pixels_per_s: float, ends: tuple[int, ...]) -> tuple[Placed, ...]:
         """Find room for as many words as possible, the wrong ones first: they are what users look for."""
+        tokens = tokens_of(spoken)
         order = sorted(range(len(tokens)), key=lambda i: (tokens[i].kind == SAME, i))
         taken: list[list[tuple[int, int]]] = [[(NOWHERE, end)] for end in ends]
         found: dict[int, Placed] = {}
         for index in order:
             token = tokens[index]
-            text = shown_text(token)
+            text = "+" + token.text if token.kind == INSERTED else token.text
             start, long = round(token.first_s * pixels_per_s), math.ceil(self._wide(text))
             rooms = [(_room(row, start, long), number) for number, row in enumerate(taken)]
             there = [(left, number) for left, number in rooms if left is not None]
@@ -234,21 +200,21 @@ class Sentence(QWidget):
             return max(text_width(above, 0.95), text_width(below, 0.95, strong=True)) + 2 * AROUND
 
         dots = text_width("…", 0.95, strong=True) + 2 * AROUND
-        first, widths = _window(width_of, len(cells), self._current_cell(spoken, cells), room - 2 * dots)
-        last = first + len(widths)
+        first, end = _window(width_of, len(cells), self._current_cell(spoken, cells), room - 2 * dots)
         x = float(GUTTER)
         if first > 0:
             self._paint_dots(painter, x)
             x += dots
-        for (above, below, kind, second), width in zip(cells[first:last], widths, strict=True):
+        for cell in range(first, end):
+            above, below, kind, second = cells[cell]
             painter.setOpacity(1.0 if second < self._cursor_s else LATER)
             for row, text in enumerate((above, below)):
                 wide = text_width(text, 0.95, strong=row == 1)
                 place = QRectF(round(x + AROUND / 2), 2 + row * ROW, wide, ROW)
                 self._paint_word(painter, text, kind, place, row)
-            x += width
+            x += width_of(cell)
         painter.setOpacity(1.0)
-        if last < len(cells) or spoken.partial:
+        if end < len(cells) or spoken.partial:
             self._paint_dots(painter, x)
 
     def _paint_word(self, painter: QPainter, text: str, kind: str, place: QRectF, row: int) -> None:
@@ -290,22 +256,15 @@ def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
     return cells
 
 
-def _window(width_of: Callable[[int], float], count: int, at: int, room: float) -> tuple[int, list[float]]:
-    """Index of the first of those of `count` cells around `at` that fit into `room` pixels, and their widths."""
-    first = at
-    widths = deque([width_of(at)])
-    used = widths[0]
-    before, after = at > 0, at + 1 < count
-    while before or after:
-        if before:
-            width = width_of(first - 1)
-            if before := used + width <= room:
-                first, used = first - 1, used + width
-                widths.appendleft(width)
-        if after:
-            width = width_of(first + len(widths))
-            if after := used + width <= room:
-                used += width
-                widths.append(width)
-        before, after = before and first > 0, after and first + len(widths) < count
-    return first, list(widths)
+def _window(width_of: Callable[[int], float], count: int, at: int, room: float) -> tuple[int, int]:
+    """The first of those of `count` cells around `at` that fit into `room` pixels, and the one after the last."""
+    first, end, used = at, at + 1, width_of(at)
+    sides = deque([-1, 1])
+    while sides:
+        side = sides.popleft()
+        cell = first - 1 if side < 0 else end
+        if 0 <= cell < count and used + width_of(cell) <= room:
+            used += width_of(cell)
+            first, end = min(first, cell), max(end, cell + 1)
+            sides.append(side)
+    return first, end

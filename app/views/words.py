@@ -62,8 +62,8 @@ class Confusions(TableTwin):
         self._found, shown = (), self._snapshot
         if shown is not None:
             scope = shown.desk.scope
-            within = scope.first, scope.last
-            self._found, left = confusions(shown.session, shown.track, scope.end, within, AT_ONCE)
+            of = shown.session, shown.track, scope.end
+            self._found, left = confusions(*of, (scope.first, scope.last), AT_ONCE)
             if left:
                 self._ahead.start(align(shown.session, left, scope.end))
         columns = self._pairs.columnCount()
@@ -74,29 +74,22 @@ class Confusions(TableTwin):
 
     def table(self) -> Table:
         headers = [self.tr(text) for text in ("reference", "hypothesis", "count", "seconds", "first at")]
-        return headers, [
-            [
-                one.reference or NONE,
-                one.hypothesis or NONE,
-                one.count,
-                None if one.wall_s is None else f"{one.wall_s:.3f}",
-                clock(one.places[0][0] * FRAME_S, 2),
-            ]
-            for one in self._found
-        ]
+        rows: list[list[object]] = []
+        for one in self._found:
+            seconds = None if one.wall_s is None else f"{one.wall_s:.3f}"
+            at = clock(one.places[0][0] * FRAME_S, 2)
+            rows.append([one.reference or NONE, one.hypothesis or NONE, one.count, seconds, at])
+        return headers, rows
 
     def summary(self) -> str:
         if not self._found:
             return self.tr("No word error in range.")
-        first, errors = self._found[0], sum(one.count for one in self._found)
+        first, number = self._found[0], sum(one.count for one in self._found)
+        errors = counted(number, self.tr("word error"), self.tr("word errors"))
+        pairs = counted(len(self._found), self.tr("pair"), self.tr("pairs"))
+        times = counted(first.count, self.tr("time"), self.tr("times"))
         text = self.tr("{0} in {1}; the most frequent is {2} → {3}, {4}.")
-        return text.format(
-            counted(errors, self.tr("word error"), self.tr("word errors")),
-            counted(len(self._found), self.tr("pair"), self.tr("pairs")),
-            first.reference or NONE,
-            first.hypothesis or NONE,
-            counted(first.count, self.tr("time"), self.tr("times")),
-        )
+        return text.format(errors, pairs, first.reference or NONE, first.hypothesis or NONE, times)
 
     def _choose(self, index: QModelIndex) -> None:
         """Go to the occurrence after the one that is marked; from elsewhere, to the first."""
@@ -136,33 +129,21 @@ class WordsView(ChartView[WordsModel]):
         self.spectrogram, self.remark = Spectrogram(self.plot), Remark(self.plot)
         self.spectra = Spectra()
         self._reading: Slices[None] = Slices(self, lambda _: self._redraw())
-        self._with_spectrogram = False
+        self.with_spectrogram = False
         self.confusions = Confusions(axis)
         tip = self.tr("Which words were recognised in place of which, as a table")
         self.shows_confusions = self.add_page("confusions", self.tr("Confusions"), tip, self.confusions)
 
-    @property
-    def with_spectrogram(self) -> bool:
-        return self._with_spectrogram
-
     def set_spectrogram(self, on: bool) -> None:
         """Show a spectrogram under the waveform, or none."""
-        self._with_spectrogram = on
+        self.with_spectrogram = on
         self._reading.drop()
         if self.snapshot is not None:
             self.draw(self.snapshot)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> WordsModel:
-        return words_model(
-            snapshot.session,
-            snapshot.track,
-            snapshot.end_frame,
-            visible,
-            columns,
-            snapshot.cursor_frame,
-            AT_ONCE,
-            self.axis.selected_frames,
-        )
+        of = snapshot.session, snapshot.track, snapshot.end_frame
+        return words_model(*of, visible, columns, snapshot.cursor_frame, AT_ONCE, self.axis.selected_frames)
 
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
         """Move the words on, in chart and sentence, while the same utterance is the one at the cursor."""
@@ -172,7 +153,7 @@ class WordsView(ChartView[WordsModel]):
         at_s, selected = snapshot.cursor_frame * FRAME_S, self.axis.selected_frames
         if current_of(model.spoken, at_s, self.axis.visible, selected) != model.current:
             return False
-        self.sentence.show_spoken(None if model.current is None else model.spoken[model.current], at_s)
+        self.sentence.show_spoken(model.now, at_s)
         before = self.spoken.areas()
         self.spoken.lay_out()
         return self.spoken.areas() == before
@@ -181,16 +162,14 @@ class WordsView(ChartView[WordsModel]):
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
         super().draw(snapshot)
         model = self._model
-        spoken = None if model is None or model.current is None else model.spoken[model.current]
-        said = None if spoken is None else (spoken.number, spoken.count)
-        if model is not None and said != self._said:
+        assert model is not None
+        said = None if model.now is None else (model.now.number, model.now.count)
+        if said != self._said:
             # Words come seldom, and what is said of them is read beside them.
             self._said = said
             self.show_texts(model)
-        left = () if self._model is None else self._model.left
-        if left:
-            some = left[-SHOWN_EVERY:]
-            self._ahead.start(align(snapshot.session, some, snapshot.end_frame), REST_MS)
+        if model.left:
+            self._ahead.start(align(snapshot.session, model.left[-SHOWN_EVERY:], snapshot.end_frame), REST_MS)
         else:
             self._ahead.drop()
 
@@ -219,32 +198,30 @@ class WordsView(ChartView[WordsModel]):
         sound, words = self.spoken.areas()
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
-        share = WAVE_SHARE if self._with_spectrogram and model is not None else 1.0
+        share = WAVE_SHARE if self.with_spectrogram and model is not None else 1.0
         wave = QRectF(sound.left(), sound.top(), sound.width(), round(share * sound.height()))
         self.wave.show_model(model, wave, height)
         self.marks.show_model(model, sound.bottom() + MARKS - 1 - THICK // 2, height)
         self._show_spectrogram(model, sound.adjusted(0, wave.height() + 1, 0, 0), height)
         if model is None:
             self.sentence.show_spoken(None)
-            return
-        spoken = None if model.current is None else model.spoken[model.current]
-        self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
-        self.overlay.set_floor(words.height())
+        else:
+            self.sentence.show_spoken(model.now, model.at_frame * FRAME_S)
+            self.overlay.set_floor(words.height())
 
     def _show_spectrogram(self, model: WordsModel | None, area: QRectF, height: float) -> None:
         """Show what was read of the sound in view, and read the next chunks of it."""
         self.spectrogram.hide_levels()
         self.remark.show_text("", area)
         self.plot.set_ticks(())
-        if model is None or self.snapshot is None or not self._with_spectrogram:
+        if model is None or self.snapshot is None or not self.with_spectrogram:
             return
         if model.last_s - model.first_s > LONGEST_S:
             text = self.tr("The spectrogram is shown when at most {0} minutes are in view.")
             self.remark.show_text(text.format(round(LONGEST_S / 60)), area)
             return
-        session, seconds = self.snapshot.session, (model.first_s, model.last_s)
-        over = session.state != "recording"
-        utterances = (one for one in session.utterances if one.done or over)
+        session = self.snapshot.session
+        utterances = (one for one in session.utterances if one.done or session.state != "recording")
         first, last = model.first_s / FRAME_S, model.last_s / FRAME_S
         chunks = list(islice(chunks_of(utterances, int(first), math.ceil(last)), KEPT))
         missing = self.spectra.missing(chunks)
@@ -253,12 +230,14 @@ class WordsView(ChartView[WordsModel]):
         self.remark.show_text(self.spectra.reason(chunks), area)
         if not self.remark.text:
             levels = self.spectra.levels(chunks, column_edges(first, last, len(model.low)))
-            self.spectrogram.show_levels(levels, seconds, area, height)
+            self.spectrogram.show_levels(levels, (model.first_s, model.last_s), area, height)
             ends = (TOP_HZ, area.top() + 4), (0.0, area.bottom() - 4)
             self.plot.set_ticks([(height - y, self.tr("{0} kHz").format(f"{hz / 1000:.0f}")) for hz, y in ends])
 
     def show_texts(self, model: WordsModel) -> None:
-        parts = self._note_text(model).rsplit(" · ", 2)
+        parts = [""]
+        if (now := model.now) is not None:
+            parts = [now.name, self.tr("{0} of {1}").format(now.number, model.utterances), self._errors(now)]
         shown, of = self.spoken.shown_of()
         texts = [" · ".join(parts[at:]) for at in range(len(parts))]
         # Where there is little room, first the name goes, then the number, last what there was no room for.
@@ -286,14 +265,12 @@ class WordsView(ChartView[WordsModel]):
 
     def summary(self) -> str:
         model = self.model()
-        if model is None or model.current is None:
+        if model is None or (now := model.now) is None:
             return self.tr("No speech in view yet.")
-        spoken = model.spoken[model.current]
-        heard = " ".join(token.text for token in spoken.heard) or self.tr("empty")
-        said = self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
-            spoken.number, spoken.name, heard, self._errors(spoken)
-        )
-        return " ".join([said, *(f"{note}." for note in spoken.notes)])
+        heard = " ".join(token.text for token in now.heard) or self.tr("empty")
+        text = self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.")
+        said = text.format(now.number, now.name, heard, self._errors(now))
+        return " ".join([said, *(f"{note}." for note in now.notes)])
 
     def table(self) -> Table:
         headers = [self.tr(t) for t in ("utterance", "at s", "reference", "hypothesis", "error")]
@@ -305,34 +282,18 @@ class WordsView(ChartView[WordsModel]):
                 rows.append([spoken.name, f"{second:.2f}", above, below, error])
         return headers, rows
 
-    def _note_text(self, model: WordsModel) -> str:
-        if model.current is None:
-            return ""
-        spoken = model.spoken[model.current]
-        number = self.tr("{0} of {1}").format(spoken.number, model.utterances)
-        return f"{spoken.name} · {number} · {self._errors(spoken)}"
-
     def _errors(self, spoken: Spoken) -> str:
-        errors = self._scored(spoken)
-        if spoken.complete is False:
-            return self.tr("no sentence of the grammar, {0}").format(errors)
-        return errors
-
-    def _scored(self, spoken: Spoken) -> str:
-        if spoken.count is None:
-            if spoken.said is None:
-                return self.tr("no reference")
-            return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
-        # What has "no word yet" says so itself.
-        compared = spoken.count.errors or spoken.count.words
-        so_far = self.tr(" so far") if spoken.partial and compared else ""
-        return self._counted(spoken.count) + so_far
-
-    def _counted(self, count: ErrorCount) -> str:
-        errors, words = count.errors, count.words
-        if not (errors or words):
-            return self.tr("no word to compare yet")
-        wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
-        wrong = wrong or self.tr("{0} errors").format(errors)
-        of = f"{words} {count.unit[words != 1]}"
-        return self.tr("{0} in {1}").format(wrong, of)
+        count = spoken.count
+        if count is None and spoken.said is None:
+            text = self.tr("no reference")
+        elif count is None:
+            text = self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
+        elif not (count.errors or count.words):
+            text = self.tr("no word to compare yet")
+        else:
+            wrong = (
+                self.tr("no error") if not count.errors else counted(count.errors, self.tr("error"), self.tr("errors"))
+            )
+            text = self.tr("{0} in {1}").format(wrong, f"{count.words} {count.unit[count.words != 1]}")
+            text += self.tr(" so far") if spoken.partial else ""
+        return self.tr("no sentence of the grammar, {0}").format(text) if spoken.complete is False else text

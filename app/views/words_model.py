@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,26 +14,18 @@ from app.model.alignment import Columns, Token, aligned
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import envelope_of
+from profiler.analysis.track import CostTrack
 from profiler.arrays import F64, I64
 from profiler.clock import FRAME_S
 from profiler.plain import one_line
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.model import Utterance, Utterances
-    from profiler.session.reader import Session
-
+from profiler.session.model import Utterance, Utterances
+from profiler.session.reader import Session
 
 AT_ONCE: Final = 16  # Utterances that a drawing waits for. An hour has hundreds, which are aligned meanwhile.
 MAX_LETTERS: Final = 80  # Characters of a word; the longest in any dictionary has half as many
 
-MAX_SAID: Final = 4000
-"""Words of a reference that is aligned, 20 minutes of speech: each takes time, however little was recognised."""
-
-MAX_HEARD: Final = 20_000
-
-MAX_UNDER_WAY: Final = 32
-"""Utterances being decoded at one moment; a recording has one. Only finished ones are laid out once and for all."""
+MAX_SAID, MAX_HEARD = 4000, 20_000  # Words that are aligned: 20 minutes of a reference, and what was recognised
+MAX_UNDER_WAY: Final = 32  # Utterances being decoded at one moment; a recording has one. Only finished ones are kept.
 
 
 def bounded(utterance: Utterance) -> Utterance:
@@ -56,75 +49,54 @@ def at_most_under_way(utterances: Utterances, cursor_frame: int) -> I64:
     return np.flatnonzero(~under_way | (np.cumsum(under_way) <= MAX_UNDER_WAY))
 
 
-_PEAK = 127.0
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spoken:
-    """The visible part of an utterance: reference and hypothesis words, aligned.
-
-    Attributes:
-        name: its name.
-        number: its number in the run, from 1.
-        first_s: start, seconds.
-        last_s: end, seconds.
-        partial: whether it was still being decoded at the playhead.
-        said: reference words (None without a reference; empty when it is too long to align).
-        heard: hypothesis words begun before the playhead.
-        columns: (said, heard) side by side, one of them None where that side has no word; None without a
-            reference or when it is too long to align.
-        count: errors as the run scored them once it is done, of the words so far until then; None without a
-            reference, and where the run did not score it: decoded under two configurations.
-        right_s: [words, 2] first and last second of every word recognised as it was said.
-        wrong_s: [errors, 2] first and last second of every word that went wrong.
-        complete: whether the words are a sentence of the grammar, None without one or before the end.
-        notes: what was done to the sound or left out of it.
-    """
+    """The visible part of an utterance: reference and hypothesis words, aligned."""
 
     name: str
-    number: int
+    number: int  # In the run, from 1
     first_s: float
     last_s: float
-    partial: bool
-    said: tuple[Token, ...] | None
-    heard: tuple[Token, ...]
-    columns: Columns | None
+    partial: bool  # Whether it was still being decoded at the playhead
+    said: tuple[Token, ...] | None  # Reference words (None without a reference; empty when it is too long to align)
+    heard: tuple[Token, ...]  # Hypothesis words begun before the playhead
+    columns: Columns | None  # Both side by side; None without a reference or when it is too long to align
     count: ErrorCount | None
-    right_s: F64
-    wrong_s: F64
-    complete: bool | None = None
-    notes: tuple[str, ...] = ()
+    """Errors as the run scored them once it is done, of the words so far until then; None without a reference, and
+    where the run did not score it: decoded under two configurations."""
+    right_s: F64  # [words, 2] first and last second of every word recognised as it was said
+    wrong_s: F64  # [errors, 2] first and last second of every word that went wrong
+    complete: bool | None = None  # Whether the words are a sentence of the grammar, None without one or before the end
+    notes: tuple[str, ...] = ()  # What was done to the sound or left out of it
 
 
 @dataclass(frozen=True)
 class WordsModel:
-    """Envelope and words over the visible range.
-
-    Attributes:
-        first_s: left end of the range, seconds.
-        last_s: right end.
-        at_frame: where the playhead stands.
-        low: [columns] lowest sample, −1…1; NaN where there is no audio.
-        high: [columns] highest sample.
-        spoken: utterances in view, in order of time.
-        current: index in `spoken` of the one at the playhead (of what is selected, in the middle of the view).
-        right_s: [words, 2] first and last second of every word in view recognised as it was said.
-        wrong_s: [errors, 2] first and last second of every word in view that went wrong.
-        utterances: number of utterances begun in the whole run.
-        left: number and utterance of those in view that are not aligned yet, and not in `spoken`.
-    """
+    """Envelope and words over the visible range."""
 
     first_s: float
     last_s: float
-    at_frame: int
-    low: F64
-    high: F64
-    spoken: tuple[Spoken, ...]
-    current: int | None
-    right_s: F64
-    wrong_s: F64
-    utterances: int
-    left: Left = ()
+    at_frame: int  # Where the playhead stands
+    low: F64  # [columns] lowest sample, −1…1; NaN where there is no audio
+    high: F64  # [columns] highest sample
+    spoken: tuple[Spoken, ...]  # Utterances in view, in order of time
+    current: int | None  # Index of that at the playhead, or of what is selected, in the middle of the view
+    utterances: int  # Number of utterances begun in the whole run
+    left: Left = ()  # Those in view that are not aligned yet, and not in `spoken`
+
+    @property
+    def now(self) -> Spoken | None:
+        """The current utterance."""
+        return None if self.current is None else self.spoken[self.current]
+
+    @cached_property
+    def right_s(self) -> F64:
+        """As that of `Spoken`, of all in view."""
+        return np.concatenate([np.empty((0, 2)), *(one.right_s for one in self.spoken)])
+
+    @cached_property
+    def wrong_s(self) -> F64:
+        return np.concatenate([np.empty((0, 2)), *(one.wrong_s for one in self.spoken)])
 
 
 Aligned = dict[int, tuple["Utterance", Spoken]]
@@ -146,17 +118,10 @@ def words_model(
     at_once: int | None = None,
     selected: tuple[int, int] | None = None,
 ) -> WordsModel:
-    """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
+    """Reduce audio and words to `columns` pixel columns over seconds `visible`, up to a frame.
 
-    Args:
-        session: where the utterances are.
-        track: cost per frame, for what is in the session.
-        cursor_frame: frames from here on are left out.
-        visible: first and last second.
-        columns: pixel columns.
-        at_frame: where the playhead stands, at the end if it is not said; its utterance is the current one.
-        at_once: most utterances that are aligned (None: all); where there are more, all of them are `left`.
-        selected: frames [first, last) that are selected; with the playhead outside, the utterance there is current.
+    The utterance at the playhead (`at_frame`; None: at the end) is current; with the playhead outside frames `selected`
+    [first, last), the one there. Where more than `at_once` are not aligned yet, they are `left` (None: none is).
     """
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
@@ -165,22 +130,12 @@ def words_model(
     begun = at_most_under_way(utterances, cursor_frame)
     # The audio of the utterance under way is known to its end; what follows is not.
     end = int(utterances.end[begun[-1]]) if len(begun) else 0
-    low, high = (peaks[:, 0] / _PEAK for peaks in envelope_of(session).columns(edges, end))
-    frames = float(edges[0]), float(edges[-1])
-    spoken, left = spoken_in(session, cursor_frame, frames, at_once, at_frame)
-    return WordsModel(
-        first_s=float(edges[0]) * FRAME_S,
-        last_s=float(edges[-1]) * FRAME_S,
-        at_frame=at_frame,
-        low=low,
-        high=high,
-        spoken=spoken,
-        current=current_of(spoken, at_frame * FRAME_S, visible, selected),
-        right_s=_joined([one.right_s for one in spoken]),
-        wrong_s=_joined([one.wrong_s for one in spoken]),
-        utterances=len(begun),
-        left=left,
-    )
+    low, high = (peaks[:, 0] / 127.0 for peaks in envelope_of(session).columns(edges, end))
+    first, last = float(edges[0]), float(edges[-1])
+    spoken, left = spoken_in(session, cursor_frame, (first, last), at_once, at_frame)
+    current = current_of(spoken, at_frame * FRAME_S, visible, selected)
+    seconds = first * FRAME_S, last * FRAME_S
+    return WordsModel(*seconds, at_frame, low, high, spoken, current, len(begun), left)
 
 
 def spoken_in(
@@ -198,7 +153,8 @@ def spoken_in(
     unknown = [(number, one) for number, one in found if over[number - 1] and one.id not in known]
     left: dict[int, Utterance] = {}
     if at_once is not None and len(unknown) > at_once:
-        left = {number: one for number, one in unknown if number != len(begun) and not _runs(one, at_frame)}
+        waiting = [each for each in unknown if each[0] != len(begun)]
+        left = {number: one for number, one in waiting if not one.first_frame < at_frame <= one.end_frame}
     spoken = tuple(
         _aligned_once(known, one, number, cursor_frame) if over[number - 1] else _spoken(one, number, cursor_frame)
         for number, one in found
@@ -238,14 +194,7 @@ def current_of(
             return within.index(max(within))
     if not visible[0] <= at <= visible[1]:
         at = (visible[0] + visible[1]) / 2
-    for index, utterance in enumerate(spoken):
-        if at < utterance.last_s:
-            return index
-    return len(spoken) - 1
-
-
-def _runs(utterance: Utterance, frame: int) -> bool:
-    return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
+    return next((index for index, one in enumerate(spoken) if at < one.last_s), len(spoken) - 1)
 
 
 def align(session: Session, left: Left, cursor_frame: int) -> Generator[None]:
@@ -264,21 +213,13 @@ def _aligned_once(known: Aligned, utterance: Utterance, number: int, cursor_fram
     return before[1]
 
 
-def _joined(words: list[F64]) -> F64:
-    return np.concatenate([np.empty((0, 2)), *words])
-
-
 def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     utterance = bounded(utterance)
-    last = utterance.first_frame + utterance.n_frames
+    last = utterance.end_frame
     partial = not utterance.done or last > cursor_frame
     heard = tuple(word for word in utterance.words if word[1] < cursor_frame)
     said = None if not utterance.reference else tuple(utterance.reference.split())
     heard_tokens, said_tokens, columns, so_far = aligned(said, heard, partial, utterance.first_frame)
-    score = so_far
-    if not partial:
-        # What the run itself scored is what its WER is made of.
-        score = errors_of(utterance)
     tokens = (heard or said for said, heard in columns or ())
     wrong = [(t.first_s, t.last_s) for t in tokens if t is not None and t.kind != SAME]
     right = [(t.first_s, t.last_s) for t in heard_tokens if t.kind == SAME]
@@ -291,7 +232,8 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         said=said_tokens,
         heard=heard_tokens,
         columns=columns,
-        count=score,
+        # What the run itself scored is what its WER is made of.
+        count=so_far if partial else errors_of(utterance),
         right_s=np.array(right).reshape(-1, 2),
         wrong_s=np.array(wrong).reshape(-1, 2),
         complete=None if partial else utterance.complete,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,15 +17,11 @@ from app.views.lanes_model import Curve, LanesModel, lanes_model
 from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
 from profiler.analysis.lod.columns import column_edges, means, totals
 from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
-from profiler.analysis.track import SCORING_BYTES
+from profiler.analysis.track import SCORING_BYTES, CostTrack
 from profiler.arrays import F64
 from profiler.clock import FRAME_S
 from profiler.plain import count, milliseconds, percent, prefixed
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-    from profiler.session.reader import Session
-
+from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"  # ns per frame: what was computed, waited for memory, and neither
 
