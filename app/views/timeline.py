@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
@@ -28,7 +29,7 @@ from app.style.plain_text import AT_LEFT, write
 from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.views.timeline_model import Lane, Ruler, TimelineModel, WallAxis, stage_name, timeline_model
+from app.views.timeline_model import Lane, Ruler, TimelineModel, WallAxis, frames_text, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import I64, U32
 from profiler.plain import clock, count
@@ -89,7 +90,8 @@ class TimelineView(ChartView[TimelineModel]):
         return Ruler(timeline_of(snapshot.session), self.run_time.isChecked())
 
     def _time_chosen(self, run_time: bool) -> None:
-        self.wall.set_timeline(timeline_of(self.snapshot.session) if run_time and self.snapshot is not None else None)
+        if not run_time:
+            self.wall.set_timeline(None)
         self.plot.set_axis(self.wall if run_time else self.axis)
         if self.snapshot is not None:
             self.draw(self.snapshot)
@@ -118,9 +120,8 @@ class TimelineView(ChartView[TimelineModel]):
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
         rects = self.names.lane_rects()
-        self.plot.set_ticks(
-            [(height - rect.center().y(), self.tr(lane.title)) for lane, rect in zip(model.lanes, rects, strict=True)]
-        )
+        lanes = zip(model.lanes, rects, strict=True)
+        self.plot.set_ticks([(height - rect.center().y(), self.tr(lane.title)) for lane, rect in lanes])
         self.raster.show_lanes(model, rects, height)
 
     def show_texts(self, model: TimelineModel) -> None:
@@ -147,14 +148,13 @@ class TimelineView(ChartView[TimelineModel]):
             stage = self.snapshot.session.stages.get(span.stage)
             if stage is not None and stage.group in COUNTED:
                 self.axis.choose_stage(stage.name)
-        for named in model.lanes[lane].named:
-            if named.first_s <= second < named.last_s:
-                axis.select(named.first_s, named.last_s)
-                return
-        if span is None:
-            axis.clear()
-        else:
+        named = next(iter(model.lanes[lane].named_at(second)), None)
+        if named is not None:
+            axis.select(named.first_s, named.last_s)
+        elif span is not None:
             axis.select(*ruler.seconds_at(np.array([span.start_ns, span.end_ns])).tolist())
+        else:
+            axis.clear()
 
     def readout(self, model: TimelineModel, second: float) -> list[Line]:
         lane = self.names.lane_at(self.plot.mouse.y())
@@ -164,25 +164,17 @@ class TimelineView(ChartView[TimelineModel]):
         of = self.tr("since the start") if ruler.run_time else self.tr("of the audio")
         head = Line(clock(second, 3), of, strong=True)
         if row is None:
-            inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
+            inside = model.lanes[lane].named_at(second)
             return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
         span = row.span_at(float(ruler.ns_at(second)))
         if span is None:
             return [head]
         record = session.spans[span.number]
         first, frames = int(record["first_frame"]), int(record["frames"])
-        group = session.stages[span.stage].group
-        lines = [
-            head,
-            Line(
-                stage_name(session, span.stage),
-                duration((span.end_ns - span.start_ns) * 1e-9),
-                COLORS[group] if group not in NEUTRAL else None,
-            ),
-        ]
+        group, length = session.stages[span.stage].group, duration((span.end_ns - span.start_ns) * 1e-9)
+        lines = [head, Line(stage_name(session, span.stage), length, None if group in NEUTRAL else COLORS[group])]
         if frames:
-            which = f"{first}" if frames == 1 else f"{first}–{first + frames - 1}"
-            lines.append(Line(self.tr("frame") if frames == 1 else self.tr("frames"), which))
+            lines.append(Line(self.tr("frame") if frames == 1 else self.tr("frames"), frames_text(first, frames)))
         return lines
 
     def summary(self) -> str:
@@ -197,10 +189,8 @@ class TimelineView(ChartView[TimelineModel]):
 
     def _spans(self, model: TimelineModel) -> str:
         """How many spans there are in view, and in how long a time of the run."""
-        length = duration(model.length_s)
-        if model.spans == 1:
-            return self.tr("1 span in {0}").format(length)
-        return self.tr("{0} spans in {1}").format(count(model.spans), length)
+        text = self.tr("1 span in {1}") if model.spans == 1 else self.tr("{0} spans in {1}")
+        return text.format(count(model.spans), duration(model.length_s))
 
     def table(self) -> Table:
         headers = [self.tr(t) for t in ("lane", "stage", "start s", "duration µs", "first frame", "frames")]
@@ -211,16 +201,12 @@ class TimelineView(ChartView[TimelineModel]):
         session, ruler = self.snapshot.session, self._ruler(self.snapshot)
         begin, end = ruler.ns_at(np.array([model.first_s, model.last_s])).tolist()
         for lane in model.lanes:
-            if lane.row is None:
-                continue
-            room = TABLE_ROWS - len(rows)
-            for span in lane.row.within(begin, end, most=room):
+            for span in () if lane.row is None else lane.row.within(begin, end, most=TABLE_ROWS - len(rows)):
                 record = session.spans[span.number]
-                start = float(ruler.seconds_at(span.start_ns))
-                length = (span.end_ns - span.start_ns) / 1e3
-                frames = int(record["first_frame"]), int(record["frames"])
+                start, length = float(ruler.seconds_at(span.start_ns)), (span.end_ns - span.start_ns) / 1e3
                 what = self.tr(lane.title), stage_name(session, span.stage)
-                rows.append([*what, f"{start:.6f}", f"{length:.1f}", *map(str, frames)])
+                frames = [str(int(record[name])) for name in ("first_frame", "frames")]
+                rows.append([*what, f"{start:.6f}", f"{length:.1f}", *frames])
         return headers, rows
 
 
@@ -273,10 +259,9 @@ class _Busy(RasterItem):
                     bottom -= high
         painter.setPen(QPen(tokens.color("card"), 1))
         for rect, parted in zip(self._rects, self._parted.T, strict=True):
+            top, bottom = place.top() + rect.top(), place.top() + rect.bottom()
             x = place.left() + np.flatnonzero(parted) * across + 0.5
-            painter.drawLines(
-                [QLineF(at, place.top() + rect.top(), at, place.top() + rect.bottom()) for at in x.tolist()]
-            )
+            painter.drawLines([QLineF(at, top, at, bottom) for at in x.tolist()])
 
 
 class _Names(PixelItem):
@@ -296,11 +281,8 @@ class _Names(PixelItem):
         """Where each lane is, in pixels."""
         lanes = 0 if self._model is None else len(self._model.lanes)
         width, height = self.plot.plot_size()
-        each = height / max(1, lanes)
-        return [
-            QRectF(0, round(n * each), width, max(2, round((n + 1) * each) - round(n * each) - GAP))
-            for n in range(lanes)
-        ]
+        tops = [round(n * height / max(1, lanes)) for n in range(lanes + 1)]
+        return [QRectF(0, top, width, max(2, after - top - GAP)) for top, after in pairwise(tops)]
 
     def lane_at(self, y: float) -> int | None:
         """Number of the lane at a height in pixels."""
@@ -310,13 +292,12 @@ class _Names(PixelItem):
     def setup_rect(self) -> QRectF:
         """Where the time before the first frame is folded, in pixels; empty where it is not."""
         model = self._model
-        if model is None or model.setup_s <= 0:
-            return QRectF()
-        at = next((n for n, lane in enumerate(model.lanes) if lane.row and lane.row.key.kind == "setup"), None)
-        if at is None:
-            return QRectF()
-        rect = self.lane_rects()[at]
-        return QRectF(0, rect.top(), self._fitting(self._setup(model), 1 << 10)[1] + TEXT_ROOM, rect.height())
+        if model is not None and model.setup_s > 0:
+            for lane, rect in zip(model.lanes, self.lane_rects(), strict=True):
+                if lane.row is not None and lane.row.key.kind == "setup":
+                    wide = self._fitting(self._setup(model), 1 << 10)[1] + TEXT_ROOM
+                    return QRectF(0, rect.top(), wide, rect.height())
+        return QRectF()
 
     @staticmethod
     def _setup(model: TimelineModel) -> str:

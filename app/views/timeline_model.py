@@ -26,8 +26,7 @@ NAMED_FROM: Final = 34  # Pixels from which a span has its name
 PARTED_FROM: Final = 4  # Pixels from which a span is parted from the one before
 
 TITLES: Final = {"blocks": "blocks", "stages": "stages", "replays": "replays", "setup": "set-up"}
-
-ORDER: Final = tuple(TITLES)
+"""Kinds of rows in their order."""
 
 
 class Ruler(NamedTuple):
@@ -70,6 +69,9 @@ class Lane:
     parted: F64
     named: tuple[Named, ...]
 
+    def named_at(self, second: float) -> list[Named]:
+        return [one for one in self.named if one.first_s <= second < one.last_s]
+
 
 @dataclass(frozen=True)
 class TimelineModel:
@@ -90,9 +92,9 @@ def timeline_model(
     timeline = ruler.timeline
     first_s, last_s = visible
     edges = ruler.ns_at(column_edges(first_s, last_s, columns))
-    rows = sorted(
-        timeline.rows.values(), key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind))
-    )
+    order = [*TITLES]
+    known = timeline.rows.values()
+    rows = sorted(known, key=lambda row: (row.key.kind == "setup", row.key.lane, order.index(row.key.kind)))
     begin, end = ruler.ns_at(np.array(counted)).tolist()
     counts = [row.count(begin, end) for row in rows]
     whole = sum(counts) <= BORDERS_UP_TO
@@ -137,12 +139,14 @@ def _shown_name(session: Session, row: SpanRow, number: int, stage: int) -> str:
     """A block is known by its frames, everything else by its stage."""
     if row.key.kind == "blocks":
         span = session.spans[number]
-        first, frames = int(span["first_frame"]), int(span["frames"])
-        if session.stages[stage].group == "decode":
-            return f"{first}" if frames == 1 else f"{first}–{first + frames - 1}"
-        return "prepare"
+        decodes = session.stages[stage].group == "decode"
+        return frames_text(int(span["first_frame"]), int(span["frames"])) if decodes else "prepare"
     name = stage_name(session, stage)
     return name.removeprefix("replay.").removeprefix("setup.")
+
+
+def frames_text(first: int, frames: int) -> str:
+    return f"{first}" if frames == 1 else f"{first}–{first + frames - 1}"
 
 
 def _utterances(session: Session, ruler: Ruler, edges: F64, column_s: float) -> Lane:
@@ -233,11 +237,8 @@ class WallAxis(TimeAxis):
 
     def named_ranges(self) -> Sequence[NamedRange]:
         """The ranges that are marked on the shared axis."""
-        convert = self.seconds_at
-        return [
-            NamedRange(convert(one.first), convert(one.last), one.name, one.outlined)
-            for one in self._shared.named_ranges()
-        ]
+        at, ranges = self.seconds_at, self._shared.named_ranges()
+        return [one._replace(first=at(one.first), last=at(one.last)) for one in ranges]
 
     def fit(self) -> None:
         self._show(0.0, self.end)
@@ -245,12 +246,9 @@ class WallAxis(TimeAxis):
     # -- each axis moves the other, which does not move it back --------------------------------
 
     def _pass_on(self, change: Callable[[], None]) -> None:
-        if self._passing_on or self._ruler is None:
-            return
-        self._passing_on = True
-        try:
+        if not self._passing_on and self._ruler is not None:
+            self._passing_on = True
             change()
-        finally:
             self._passing_on = False
 
     def _shared_moved(self, first: float, last: float) -> None:
