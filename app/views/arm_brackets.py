@@ -62,16 +62,12 @@ class ArmBrackets(QWidget):
                 painter.drawLine(QLineF(left, TICK, right, TICK))
                 for x in (left, right):
                     painter.drawLine(QLineF(x, 0, x, TICK))
-                self._write(painter, metrics, left, right, turn.text, turn.arm)
+                text = fitting(metrics, right - left, turn.text, turn.arm, "")
+                write(
+                    painter, QRectF(left, TICK + 1, right - left, HEIGHT - TICK - 1), Qt.AlignmentFlag.AlignCenter, text
+                )
                 end = right
             if self._needs:
                 painter.setPen(theme().color("muted"))
                 place = QRectF(end + 8, 0, GUTTER + wide - end - 8, HEIGHT)
-                text = fitting(metrics, place.width(), self._needs, "")
-                write(painter, place, AT_LEFT, text)
-
-    @staticmethod
-    def _write(painter: QPainter, metrics: QFontMetricsF, left: float, right: float, text: str, shorter: str) -> None:
-        fits = next((one for one in (text, shorter) if metrics.horizontalAdvance(one) <= right - left), "")
-        place = QRectF(left, TICK + 1, right - left, HEIGHT - TICK - 1)
-        write(painter, place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter, fits)
+                write(painter, place, AT_LEFT, fitting(metrics, place.width(), self._needs, ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -11,8 +10,8 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
-from app.model.desk_snapshot import DeskSnapshot, StageLine
-from app.style.plain_text import AT_LEFT, describe
+from app.model.desk_snapshot import DeskSnapshot
+from app.style.plain_text import AT_LEFT, describe, fitting
 from app.style.theme import blended, theme
 from app.views.stage_panel import group_color
 from profiler.analysis.categories import CATEGORY_NAMES, OVERHEAD, PART_NAMES
@@ -35,7 +34,6 @@ class Block:
     group: str = ""  # Of its stages (of the whole: empty)
     stage: str = ""  # Its stage's name (of the whole and of groups: empty)
     part: str = ""  # Which of PARTS it is (of other levels: empty)
-    verdict: str = ""  # Of a stage that has one
 
 
 def icicle_model(desk: DeskSnapshot, title: str = "whole frame") -> tuple[Block, ...]:
@@ -46,28 +44,24 @@ def icicle_model(desk: DeskSnapshot, title: str = "whole frame") -> tuple[Block,
     if not desk.own_ms > 0:
         return ()
 
-    def block(level: int, first_ms: float, ms: float, name: str, *keys: str) -> Block:
-        return Block(level, first_ms / desk.own_ms, ms / desk.own_ms, ms, name, *keys)
+    found: list[Block] = []
 
-    def blocks() -> Iterator[Block]:
-        yield block(WHOLE, 0.0, desk.own_ms, title)
-        at = 0.0
-        for group in desk.groups:
-            yield block(GROUP, at, group.ms, CATEGORY_NAMES.get(group.name, group.name), group.name)
-            for line in desk.stages:
-                if line.group == group.name and line.share is not None:
-                    yield block(STAGE, at, line.ms, line.name, group.name, line.name, "", line.verdict)
-                    yield from parts(line, at)
-                    at += line.ms
+    def add(level: int, first_ms: float, ms: float, name: str, *keys: str) -> None:
+        found.append(Block(level, first_ms / desk.own_ms, ms / desk.own_ms, ms, name, *keys))
 
-    def parts(line: StageLine, at: float) -> Iterator[Block]:
-        for part in line.parts:
-            if part.share > 0:
-                ms = part.share * line.ms
-                yield block(PART, at, ms, PART_NAMES[part.name], line.group, line.name, part.name)
-                at += ms
-
-    return tuple(blocks())
+    add(WHOLE, 0.0, desk.own_ms, title)
+    at = 0.0
+    for group in desk.groups:
+        add(GROUP, at, group.ms, CATEGORY_NAMES.get(group.name, group.name), group.name)
+        for line in desk.stages:
+            if line.group == group.name and line.share is not None:
+                add(STAGE, at, line.ms, line.name, group.name, line.name)
+                first = at
+                for part in (part for part in line.parts if part.share > 0):
+                    add(PART, first, part.share * line.ms, PART_NAMES[part.name], group.name, line.name, part.name)
+                    first += part.share * line.ms
+                at += line.ms
+    return tuple(found)
 
 
 HIGHEST = 160.0  # Pixels of a level at most
@@ -105,10 +99,9 @@ class Icicle(StillPlot):
         name: str = self.tr(block.name)
         if block.level == PART:
             name = self.tr("{0} of {1}").format(name, block.stage)
-        text = self.tr("{0}: {1} ms per frame, {2} of the time")
-        if self._of_steps:
-            text = self.tr("{0}: {1} ms per step, {2} of the time")
-        known: str = text.format(name, milliseconds(block.ms), percent(block.share))
+        each = self.tr("step") if self._of_steps else self.tr("frame")
+        text = self.tr("{0}: {1} ms per {2}, {3} of the time")
+        known: str = text.format(name, milliseconds(block.ms), each, percent(block.share))
         below = [one for one in self._blocks if one.level == block.level + 1 and _within(one, block)]
         largest = max(below, key=lambda one: one.share, default=None)
         if largest is None or not block.share:
@@ -119,40 +112,30 @@ class Icicle(StillPlot):
     def build(self) -> None:
         whole = QRectF(self.rect())
         self.frame(whole, (), ())
-        each = min(HIGHEST, whole.height() / LEVELS)
-        places = {one: self._place(one, whole.width(), each) for one in self._blocks}
+        high, wide = min(HIGHEST, whole.height() / LEVELS), whole.width()
+        places = {}
+        for one in self._blocks:
+            left, right = one.first * wide, (one.first + one.share) * wide
+            # A gap of a pixel keeps neighbours apart.
+            places[one] = QRectF(left, one.level * high, max(right - left - 1.0, 0.5), high - 1.0)
         for color, blocks in groupby(sorted(places, key=_color), key=_color):
             self.bars([places[one] for one in blocks], QColor(color))
         for one, place in places.items():
             self.spot(place, self.sentence(one), key_of(one))
             self._name(one, place)
         if self.marked is not None:
-            self._mark(places[self.marked])
-
-    @staticmethod
-    def _place(block: Block, width: float, each: float) -> QRectF:
-        """A block's rectangle; a gap of a pixel keeps neighbours apart."""
-        left, right = block.first * width, (block.first + block.share) * width
-        return QRectF(left, block.level * each, max(right - left - 1.0, 0.5), each - 1.0)
+            box = places[self.marked].adjusted(0.5, 0.5, -0.5, -0.5)
+            corners = [box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft(), box.topLeft()]
+            self.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
 
     def _name(self, block: Block, place: QRectF) -> None:
         """Write a block's name and time into it, if they have room."""
-        room = place.width() - 2 * AIR
-        if room < LEAST_TEXT:
-            return
-        name = self.tr(block.name)
-        short = name.partition(".")[2] or name
-        time = f"{milliseconds(block.ms)} ms"
-        texts = [f"{name}  {time}, {percent(block.share)}", f"{name}  {time}", name, short]
-        token = "text" if block.level in (WHOLE, STAGE) or key_of(block) == OVERHEAD else "card"
-        text = next((text for text in texts if small_metrics().horizontalAdvance(text) <= room), "")
-        if text:
+        room, name, time = place.width() - 2 * AIR, self.tr(block.name), f"{milliseconds(block.ms)} ms"
+        if room >= LEAST_TEXT:
+            texts = f"{name}  {time}, {percent(block.share)}", f"{name}  {time}", name, name.partition(".")[2]
+            token = "text" if block.level in (WHOLE, STAGE) or key_of(block) == OVERHEAD else "card"
+            text = fitting(small_metrics(), room, *texts, "")
             self.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), AT_LEFT, token)
-
-    def _mark(self, place: QRectF) -> None:
-        box = place.adjusted(0.5, 0.5, -0.5, -0.5)
-        corners = [box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft(), box.topLeft()]
-        self.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
 
 
 def key_of(block: Block) -> str:

@@ -202,9 +202,8 @@ class LadderPlot(StageDots[Traffic]):
                 self.curve([QPointF(x1, area.top() - LINE), QPointF(x1, area.bottom())], pen)
             x1 = min(max(x1, area.left()), area.right())
             texts = (name,) if size is None else (f"{name} {size_text(size)}", name)
-            text = next((t for t in texts if small_metrics().horizontalAdvance(t) + 6 <= x1 - x0), "")
-            if text:
-                self.text(text, QRectF(x0, area.top() - LINE, x1 - x0, LINE))
+            text = fitting(small_metrics(), x1 - x0 - 6, *texts, "")
+            self.text(text, QRectF(x0, area.top() - LINE, x1 - x0, LINE))
             x0 = x1
 
     def _name_ladders(self, area: QRectF) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from profiler.analysis.breakdown import StageRow
 from profiler.machine.roofs.table import FLAT, Roof, plateaus, size_text
 from profiler.plain import one_line, prefixed
@@ -119,21 +121,23 @@ def place_of(session: Session, stage: str, threads: int) -> Place:
     if not device:
         return Place(threads, "", levels(rungs, cache_sizes(session.meta.get("machine"))))
     # The ladder of a device ends beyond all its caches.
-    devices = session.meta.get("devices")
-    facts = devices.get(device) if isinstance(devices, Mapping) else None
-    name = facts.get("name") if isinstance(facts, Mapping) else None
-    return Place(1, one_line(str(name or device)), levels(rungs, (), rungs[-1:]))
+    name = (session.meta.get("devices") or {}).get(device, {}).get("name", device)
+    return Place(1, one_line(name), levels(rungs, (), rungs[-1:]))
 
 
-def cache_sizes(machine: object) -> tuple[int, ...]:
+class _Cache(msgspec.Struct):
+    level: int
+    bytes: int
+    type: str = ""
+
+
+def cache_sizes(machine: Mapping[str, object] | None) -> tuple[int, ...]:
     """Bytes of the caches that a machine says it has, from the first level on; empty where that makes no sense."""
-    caches = machine.get("caches") if isinstance(machine, Mapping) else None
-    found: dict[int, int] = {}
-    for cache in caches if isinstance(caches, list) else ():
-        known = cache if isinstance(cache, Mapping) else {}
-        level, size = known.get("level"), known.get("bytes")
-        if isinstance(level, int) and isinstance(size, int) and known.get("type") != "instruction":
-            found[level] = size
+    try:
+        caches = msgspec.convert((machine or {}).get("caches", []), list[_Cache])
+    except msgspec.ValidationError:
+        return ()
+    found = {cache.level: cache.bytes for cache in caches if cache.type != "instruction"}
     sizes = tuple(found[level] for level in sorted(found))
     numbered = sorted(found) == list(range(1, len(found) + 1))
     return sizes if numbered and all(a < b for a, b in pairwise((0, *sizes))) else ()

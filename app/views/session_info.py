@@ -7,7 +7,7 @@ run`, else from the first span of set-up: a process of the window waits for its 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -41,8 +41,6 @@ TITLES: Final = {
 
 LIBRARIES: Final = "start Python, load libraries"
 
-NS: Final = 1e-9
-
 
 class Phase(NamedTuple):
     """A step of the start and its times in seconds."""
@@ -58,40 +56,33 @@ class Phase(NamedTuple):
 
 def phases(session: Session) -> tuple[Phase, ...]:
     """The steps before and with the first block, in order of time; none where nothing was decoded yet."""
-    names = {number: stage.name for number, stage in session.stages.items()}
     first: dict[str, tuple[int, int]] = {}
-    for number, name in names.items():
-        mine = session.spans[session.spans["stage"] == number] if name in TITLES else session.spans[:0]
+    for number, stage in session.stages.items():
+        mine = session.spans[session.spans["stage"] == number] if stage.name in TITLES else session.spans[:0]
         if len(mine):
             at = int(mine["start_ns"].argmin())
-            first[name] = int(mine["start_ns"][at]), int(mine["duration_ns"][at])
+            first[stage.name] = int(mine["start_ns"][at]), int(mine["duration_ns"][at])
     if "decode.block" not in first:
         return ()
     zero = min(start for start, _ in first.values())
     before = _before(session)
     found = [Phase(LIBRARIES, 0.0, before)] if before else []
     for name, (start, duration) in sorted(first.items(), key=lambda one: one[1]):
-        begin = before + (start - zero) * NS
-        found.append(Phase(TITLES[name], begin, begin + duration * NS))
+        begin = before + (start - zero) * 1e-9
+        found.append(Phase(TITLES[name], begin, begin + duration * 1e-9))
     return tuple(found)
 
 
 def _before(session: Session) -> float:
     """Seconds from the start of the process to that of the session; 0 where they are not the start of a run."""
-    argv, writer, created = (session.meta.get(key) for key in ("argv", "writer", "created_wall"))
-    started = writer.get("started") if isinstance(writer, dict) else None
-    if not isinstance(argv, list) or argv[1:2] != ["run"]:
-        return 0.0
-    if not isinstance(started, int | float) or not isinstance(created, int | float):
+    created, started = session.meta.get("created_wall"), (session.meta.get("writer") or {}).get("started")
+    if (session.meta.get("argv") or [])[1:2] != ["run"] or created is None or started is None:
         return 0.0
     return max(float(created - started), 0.0)
 
 
 def longest(steps: Sequence[Phase]) -> Phase:
     return max(steps, key=lambda one: one.seconds)
-
-
-NAMED = 3  # Utterances that a note names
 
 
 class SessionView(TableView):
@@ -123,10 +114,8 @@ class SessionView(TableView):
     def table(self) -> Table:
         if self.page:
             return self.start.table()
-        headers = [self.tr("what"), self.tr("value")]
-        if self.snapshot is None:
-            return headers, []
-        return headers, [[name, value] for name, value in facts(self.snapshot.session)]
+        known = () if self.snapshot is None else facts(self.snapshot.session)
+        return [self.tr("what"), self.tr("value")], [*known]
 
     def summary(self) -> str:
         if self.page:
@@ -145,37 +134,26 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
     yield "file", one_line(str(session.path), 400)
     yield from provenance.origin(session, run)
     yield from _devices(session)
-    models = session.meta.get("acoustic_models")
-    if isinstance(models, list):
-        yield from (("acoustic model", one_line(str(model))) for model in models)
+    yield from (("acoustic model", one_line(model)) for model in session.meta.get("acoustic_models") or ())
     yield from _audio(session)
-    notes = session.meta.get("notes")
-    if isinstance(notes, list):
-        yield from (("note", one_line(str(note), 400)) for note in notes)
+    yield from (("note", one_line(note, 400)) for note in session.meta.get("notes") or ())
     named: dict[str, dict[str, None]] = {}
     for utterance in session.utterances:
         for note in utterance.notes:
             named.setdefault(note, {})[utterance.name] = None
     for note, names in named.items():
-        some = ", ".join([*names][:NAMED]) + (" …" if len(names) > NAMED else "")
+        some = ", ".join([*names][:3]) + (" …" if len(names) > 3 else "")
         yield "note on the sound", one_line(f"{note} ({some})", 400)
     if words := provenance.command(session, run):
         yield "record it again", one_line(shlex.join(words), 2000)
 
 
 def _devices(session: Session) -> Iterator[tuple[str, str]]:
-    devices = session.meta.get("devices")
-    if not isinstance(devices, Mapping):
-        return
-    for kind, described in devices.items():
-        known = described if isinstance(described, Mapping) else {}
-        parts = [str(known["name"])] if "name" in known else []
-        memory = str(known.get("total_memory", ""))
-        if memory.isdigit():
-            parts.append(f"{int(memory) / 2**30:.0f} GiB")
-        if "runtime" in known:
-            parts.append(f"{kind} {known['runtime']}")
-        yield "device", one_line(", ".join(parts) or str(kind), 200)
+    for kind, known in (session.meta.get("devices") or {}).items():
+        memory, runtime = known.get("total_memory", ""), known.get("runtime")
+        size = f"{int(memory) / 2**30:.0f} GiB" if memory.isdigit() else ""
+        parts = filter(None, (known.get("name"), size, f"{kind} {runtime}" if runtime else ""))
+        yield "device", one_line(", ".join(parts) or kind, 200)
 
 
 def _audio(session: Session) -> Iterator[tuple[str, str]]:
@@ -202,29 +180,27 @@ class StartPage(QWidget):
 
     def show_session(self, session: Session | None) -> None:
         """Draw the steps, which stay as they are once the first block is decoded."""
-        found = () if session is None else phases(session)
-        if found != self.steps and self.chart is not None:
-            self.chart.deleteLater()
-            self.chart = None
-        if found != self.steps and found:
-            self.chart = _waterfall(found)
-            self._column.insertWidget(1, self.chart, 1000)
-        self.steps = found
+        before, self.steps = self.steps, () if session is None else phases(session)
+        if self.steps != before:
+            if self.chart is not None:
+                self.chart.deleteLater()
+            self.chart = _waterfall(self.steps) if self.steps else None
+            if self.chart is not None:
+                self._column.insertWidget(1, self.chart, 1000)
         self.about.setText(self.summary())
 
     def summary(self) -> str:
         if not self.steps:
             return self.tr("No frame is decoded yet.")
         most = longest(self.steps)
-        return self.tr("The first block was decoded after {0} s; {1} took longest ({2} s).").format(
-            f"{self.steps[-1].end_s:.2f}", self.tr(most.title), f"{most.seconds:.2f}"
-        )
+        text = self.tr("The first block was decoded after {0} s; {1} took longest ({2} s).")
+        return text.format(f"{self.steps[-1].end_s:.2f}", self.tr(most.title), f"{most.seconds:.2f}")
 
     def table(self) -> Table:
         headers = [self.tr(text) for text in ("step", "begins s", "ends s", "takes s")]
-        return headers, [
-            [self.tr(one.title), f"{one.begin_s:.3f}", f"{one.end_s:.3f}", f"{one.seconds:.3f}"] for one in self.steps
-        ]
+        times = [(one.begin_s, one.end_s, one.seconds) for one in self.steps]
+        figures = [[f"{second:.3f}" for second in each] for each in times]
+        return headers, [[self.tr(one.title), *row] for one, row in zip(self.steps, figures, strict=True)]
 
 
 def _waterfall(steps: tuple[Phase, ...]) -> Panels:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from PySide6.QtCore import QCoreApplication, QLineF, QRectF, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, QSize
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.desk_snapshot import REASONS, DeskSnapshot, PartLine, StageLine
-from app.style.plain_text import AT_LEFT, set_tip, unbroken, write
+from app.style.plain_text import AT_LEFT, AT_RIGHT, fitting, set_tip, unbroken, write
 from app.style.theme import font, theme
 from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES, PREEMPTED_FROM
 from profiler.clock import FRAME_S
@@ -83,13 +83,10 @@ def explanation(line: StageLine, stages: Sequence[StageLine], of_steps: bool = F
     if line.intensity is not None:
         # The verdict alone says what limits it.
         said.append(tr("{0} operations per byte").format(f"{line.intensity:.3g}"))
-    return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, _besides(line)]))
-
-
-def _besides(line: StageLine) -> str:
-    if line.other_ms < PREEMPTED_FROM * (line.ms + line.other_ms):
-        return ""
-    return tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
+    besides = ""
+    if line.other_ms >= PREEMPTED_FROM * (line.ms + line.other_ms):
+        besides = tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
+    return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, besides]))
 
 
 def _of_group(line: StageLine, stages: Sequence[StageLine], each: str) -> str:
@@ -105,7 +102,7 @@ def _of_group(line: StageLine, stages: Sequence[StageLine], each: str) -> str:
 
 
 def tip(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
-    parts = [part_text(part) for part in rows_of(line.parts)]
+    parts = [f"{PART_NAMES[part.name]} {share_text(part)}" for part in rows_of(line.parts)]
     return "\n".join(filter(None, [explanation(line, stages, of_steps), *parts]))
 
 
@@ -136,11 +133,6 @@ def share_text(part: PartLine) -> str:
     return percent(part.share) + (f" ({ends} %)" if ends else "")
 
 
-def part_text(part: PartLine) -> str:
-    """One part in words: "memory bandwidth 41 % (30–51 %)"."""
-    return f"{PART_NAMES[part.name]} {share_text(part)}"
-
-
 def paint_strip(painter: QPainter, place: QRectF, parts: Sequence[PartLine]) -> None:
     """The parts side by side; a gap of a pixel keeps neighbours apart for any eye."""
     x = place.left()
@@ -154,7 +146,7 @@ def paint_strip(painter: QPainter, place: QRectF, parts: Sequence[PartLine]) -> 
 
 def paint_rows(painter: QPainter, top: float, width: float, parts: Sequence[PartLine]) -> None:
     """A row per part from `top` down: its colour, name, bar with the interval, share."""
-    tokens, middle = theme(), Qt.AlignmentFlag.AlignVCenter
+    tokens = theme()
     wide = width >= NAMES + FIGURES + 60
     figures = FIGURES if wide else 44
     room = max(20.0, width - NAMES - figures)
@@ -162,27 +154,22 @@ def paint_rows(painter: QPainter, top: float, width: float, parts: Sequence[Part
     metrics = QFontMetricsF(painter.font())
     for index, part in enumerate(rows_of(parts)):
         row = QRectF(0, top + index * PART_ROW, width, PART_ROW)
-        color = QColor(tokens.part[part.name])
-        painter.fillRect(QRectF(0, row.center().y() - 4, 8, 8), color)
+        color, y = QColor(tokens.part[part.name]), row.center().y()
+        painter.fillRect(QRectF(0, y - 4, 8, 8), color)
         painter.setPen(tokens.color("text"))
-        name = PART_NAMES[part.name]
-        name = metrics.elidedText(name, Qt.TextElideMode.ElideRight, NAMES - 18)
-        write(painter, row.adjusted(14, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, name)
-        bar = QRectF(NAMES, row.center().y() - 4, max(room * part.share, 1.0), 8)
-        painter.fillRect(bar, color)
+        write(painter, row.adjusted(14, 0, 0, 0), AT_LEFT, fitting(metrics, NAMES - 18, PART_NAMES[part.name]))
+        painter.fillRect(QRectF(NAMES, y - 4, max(room * part.share, 1.0), 8), color)
         if interval(part):
-            y = row.center().y()
             painter.setPen(QPen(tokens.color("text"), 1))
             low, high = (NAMES + room * end for end in (part.low, part.high))
             painter.drawLine(QLineF(low, y, high, y))
             for end in (low, high):
                 painter.drawLine(QLineF(end, y - 3, end, y + 3))
         painter.setPen(tokens.color("text"))
-        right = middle | Qt.AlignmentFlag.AlignRight
-        write(painter, row.adjusted(0, 0, -50 if wide else 0, 0), right, percent(part.share))
+        write(painter, row.adjusted(0, 0, -50 if wide else 0, 0), AT_RIGHT, percent(part.share))
         if wide:
             painter.setPen(tokens.color("muted"))
-            write(painter, row, right, interval(part))
+            write(painter, row, AT_RIGHT, interval(part))
 
 
 HEAD = 24  # Height of the line with the stage's name and verdict
@@ -195,31 +182,26 @@ class StagePanel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._line: StageLine | None = None
-        self._head = ""
-        self._text = ""
+        self._head = self.text = ""
         self.above = 0  # Pixels of the card that it leaves to what is above; a sentence without room ends in dots
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_line(self, line: StageLine | None, head: str, text: str) -> None:
         """Show another stage: name and verdict, and what is said of it; None shows nothing."""
         text = unbroken(text)
-        if (line, head, text) != (self._line, self._head, self._text):
+        if (line, head, text) != (self._line, self._head, self.text):
             height = self.sizeHint().height()
-            self._line, self._head, self._text = line, head, text
+            self._line, self._head, self.text = line, head, text
             if self.sizeHint().height() != height:
                 self.updateGeometry()
             self.update()
-
-    @property
-    def text(self) -> str:
-        return self._text
 
     def needed(self, width: int) -> int:
         """Height of all of it at a width."""
         if self._line is None:
             return 0
         parts = len(rows_of(self._line.parts)) * PART_ROW
-        return HEAD + parts + BELOW + len(wrapped(self._text, width)) * _line_height()
+        return HEAD + parts + BELOW + len(wrapped(self.text, width)) * _line_height()
 
     def sizeHint(self) -> QSize:
         parent = self.parentWidget()
@@ -246,16 +228,12 @@ class StagePanel(QWidget):
             painter.setPen(theme().color("text"))
             high = _line_height()
             room = max(0, (self.height() - top - 4) // high)
-            lines = wrapped(self._text, self.width())
-            set_tip(self, self._text if len(lines) > room else "")
-            if not room:
-                return
-            if len(lines) > room:
-                rest = " ".join(lines[room - 1 :])
-                metrics = QFontMetricsF(font())
-                last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
+            lines = wrapped(self.text, self.width())
+            set_tip(self, self.text if len(lines) > room else "")
+            if len(lines) > room > 0:
+                last = fitting(QFontMetricsF(font()), self.width(), " ".join(lines[room - 1 :]))
                 lines = (*lines[: room - 1], last)
-            for number, text in enumerate(lines):
+            for number, text in enumerate(lines[:room]):
                 write(painter, QRectF(0, top + 4 + number * high, self.width(), high), AT_LEFT, text)
 
 

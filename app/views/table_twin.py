@@ -64,8 +64,7 @@ class TableModel(QAbstractTableModel):
 
     def replace(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show other rows; scrolling and selection survive when the shape stays."""
-        same = list(headers) == list(self._headers) and len(rows) == len(self._rows)
-        if same:
+        if list(headers) == list(self._headers) and len(rows) == len(self._rows):
             self._given = rows
             self._show_sorted()
             return
@@ -86,13 +85,12 @@ class TableModel(QAbstractTableModel):
             self.dataChanged.emit(self.index(0, 0), last)
 
     def _sorted(self, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
-        column = self._column
+        column, down = self._column, self._order == Qt.SortOrder.DescendingOrder
         if not 0 <= column < len(self._headers):
             return rows
         known = [row for row in rows if row[column] not in BLANK]
-        down = self._order == Qt.SortOrder.DescendingOrder
-        known.sort(key=lambda row: _rank(row[column]), reverse=down)
-        return known + [row for row in rows if row[column] in BLANK]
+        ordered = sorted(known, key=lambda row: _rank(row[column]), reverse=down)
+        return ordered + [row for row in rows if row[column] in BLANK]
 
     def row(self, number: int) -> Sequence[object]:
         return self._rows[number]
@@ -103,6 +101,11 @@ class TableModel(QAbstractTableModel):
         lines = [[one_line(header) for header in self._headers]]
         lines += [[str(self.data(self.index(row, column))) for column in places] for row in rows]
         return "\n".join("\t".join(line) for line in lines) + "\n"
+
+    def text_of(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+        """Other rows as text, all of them."""
+        self.replace(headers, rows)
+        return self.text(range(self.rowCount()))
 
     def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
         return 0 if parent.isValid() else len(self._rows)
@@ -116,32 +119,29 @@ class TableModel(QAbstractTableModel):
         if role not in (DISPLAY, ALIGNMENT) or not index.isValid():
             return None
         value = self._rows[index.row()][index.column()]
-        if role == DISPLAY:
-            if value is None:
-                return ""
-            return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), self.longest)
-        number = isinstance(value, (int, float)) or _numeric(value)
-        return AT_RIGHT if number and not self.texts else AT_LEFT
+        if role == ALIGNMENT:
+            return self._side(value)
+        if value is None:
+            return ""
+        return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), self.longest)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the column's name."""
-        across = orientation == Qt.Orientation.Horizontal
-        if across and role == DISPLAY and section < len(self._headers):
-            return one_line(self._headers[section])
-        if across and role == ALIGNMENT and section < len(self._headers):
-            # Above its numbers or its texts.
+        if orientation != Qt.Orientation.Horizontal or section >= len(self._headers):
+            return None
+        # Above its numbers or its texts.
+        if role == ALIGNMENT:
             cells = (row[section] for row in self._rows[:MEASURED_ROWS])
-            first = next((cell for cell in cells if cell not in (None, "")), "")
-            number = isinstance(first, (int, float)) or _numeric(first)
-            return AT_RIGHT if number and not self.texts else AT_LEFT
-        return None
+            return self._side(next((cell for cell in cells if cell not in (None, "")), ""))
+        return one_line(self._headers[section]) if role == DISPLAY else None
+
+    def _side(self, value: object) -> Qt.AlignmentFlag:
+        """Numbers, with or without a unit or an interval (135 634, 41 %, 28 % (25–33 %)), stand at the right."""
+        number = isinstance(value, (int, float)) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
+        return AT_RIGHT if number and not self.texts else AT_LEFT
 
 
 NUMBER = re.compile(r"<?\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
-
-
 BLANK = (None, "", "–")  # Cells without a value
-
 LEADING = re.compile(r"[-\N{MINUS SIGN}]?\d[\d\u2009\u202f]*(\.\d+)?(e[+-]?\d+)?")
 
 
@@ -154,11 +154,6 @@ def _rank(value: object) -> tuple[int, float, str]:
         plain = found[0].replace("\N{MINUS SIGN}", "-")
         return 0, float("".join(c for c in plain if not c.isspace())), text
     return 1, 0.0, text.casefold()
-
-
-def _numeric(value: object) -> bool:
-    """Whether a cell reads as a number, with or without a unit or an interval: 135 634, 41 %, 28 % (25–33 %)."""
-    return isinstance(value, str) and NUMBER.fullmatch(value) is not None
 
 
 def _plain_rows(table: QTableView) -> None:
@@ -228,20 +223,19 @@ class TableTwin(QTableView):
 
     def _place_first(self) -> None:
         """Show the first column where it would have gone out of sight."""
+        first, header, edge = self.first, self.horizontalHeader().height(), self.frameWidth()
         away = self.horizontalScrollBar().value() > 0 and self._model.columnCount() > 1
         if away:
             for column in range(self._model.columnCount()):
-                self.first.setColumnHidden(column, column > 0)
-            width = self.columnWidth(0)
-            self.first.setColumnWidth(0, width)
+                first.setColumnHidden(column, column > 0)
+            first.setColumnWidth(0, self.columnWidth(0))
             for row in range(self._model.rowCount() if self._wraps else 0):
-                self.first.setRowHeight(row, self.rowHeight(row))
-            self.first.horizontalHeader().setFixedHeight(self.horizontalHeader().height())
-            height = self.viewport().height() + self.horizontalHeader().height()
-            self.first.setGeometry(self.frameWidth(), self.frameWidth(), width, height)
-            self.first.verticalScrollBar().setValue(self.verticalScrollBar().value())
-            self.first.raise_()
-        self.first.setVisible(away)
+                first.setRowHeight(row, self.rowHeight(row))
+            first.horizontalHeader().setFixedHeight(header)
+            first.setGeometry(edge, edge, self.columnWidth(0), self.viewport().height() + header)
+            first.verticalScrollBar().setValue(self.verticalScrollBar().value())
+            first.raise_()
+        first.setVisible(away)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy all rows that are selected, not the one cell that the keyboard is at."""
@@ -259,19 +253,14 @@ class TableTwin(QTableView):
 
     def menu(self) -> QMenu:
         """What can be done with the rows."""
-        made = new_menu("", self)
-        selected = self.selectionModel().hasSelection()
-        copy = add_entry(made, self.tr("Copy rows selected"), self.copy_selected)
-        copy.setEnabled(selected)
+        made, header = new_menu("", self), self.horizontalHeader()
+        copy = self.copy_selected if self.selectionModel().hasSelection() else None
+        add_entry(made, self.tr("Copy rows selected"), copy)
         add_entry(made, self.tr("Copy table"), lambda: self._copy(range(self._model.rowCount())))
         made.addSeparator()
         add_entry(made, self.tr("Select all"), self.selectAll)
-        unsorted = add_entry(
-            made,
-            self.tr("As recorded"),
-            lambda: self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder),
-        )
-        unsorted.setEnabled(self.horizontalHeader().sortIndicatorSection() >= 0)
+        unsort = partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
+        add_entry(made, self.tr("As recorded"), unsort if header.sortIndicatorSection() >= 0 else None)
         return made
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -289,27 +278,25 @@ class TableTwin(QTableView):
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
         header = self.horizontalHeader()
-        columns = header.count()
+        columns = range(header.count())
+        wrapping = [column % len(columns) for column in self._wraps if columns]
+        widths = {
+            column: max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR
+            for column in columns
+            if column not in wrapping
+        }
+        room = self.viewport().width() - sum(widths.values())
+        for place, column in enumerate(wrapping):
+            # Edges at whole pixels, so that all the room is taken.
+            width = room * (place + 1) // len(wrapping) - room * place // len(wrapping)
+            widths[column] = max(width, LEAST_WRAPPED)
+        spare = 0 if wrapping else max(0, room) // max(len(columns), 1)
+        for column, width in widths.items():
+            header.resizeSection(column, width + spare)
         if self._wraps:
-            wrapping = [column % columns for column in self._wraps if columns]
-            others = [column for column in range(columns) if column not in wrapping]
-            for column in others:
-                width = max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
-                header.resizeSection(column, width + AIR)
-            room = self.viewport().width() - sum(header.sectionSize(column) for column in others)
-            for place, column in enumerate(wrapping):
-                # Edges at whole pixels, so that all the room is taken.
-                width = room * (place + 1) // len(wrapping) - room * place // len(wrapping)
-                header.resizeSection(column, max(width, LEAST_WRAPPED))
             self.resizeRowsToContents()
-            return
-        widths = [
-            max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR for column in range(columns)
-        ]
-        spare = max(0, self.viewport().width() - sum(widths))
-        for column, width in enumerate(widths):
-            header.resizeSection(column, width + spare // columns)
-        self._place_first()
+        else:
+            self._place_first()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -322,24 +309,13 @@ tr = partial(QCoreApplication.translate, "ChartMenu")
 def chart_menu(
     chart: QWidget, table: Callable[[], Table] | None = None, toggle: QAbstractButton | None = None
 ) -> QMenu:
-    """Make the menu of a chart, which is gone when it is closed.
-
-    Args:
-        chart: what the picture is of.
-        table: its table twin, where it has one.
-        toggle: the button that shows the table in place of the chart, where there is one.
-    """
+    """Make the menu of a chart, which is gone when it is closed; `toggle` shows the table in place of the chart."""
     menu = new_menu("", chart)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     add_entry(menu, tr("Copy picture"), lambda: QGuiApplication.clipboard().setPixmap(chart.grab()))
     if table is not None:
-        add_entry(menu, tr("Copy table"), lambda: QGuiApplication.clipboard().setText(_text(table())))
+        rows = TableModel(menu)
+        add_entry(menu, tr("Copy table"), lambda: QGuiApplication.clipboard().setText(rows.text_of(*table())))
     if toggle is not None and toggle.isEnabled():
         add_entry(menu, tr("Show the chart") if toggle.isChecked() else tr("Show as table"), toggle.click)
     return menu
-
-
-def _text(table: Table) -> str:
-    model = TableModel()
-    model.replace(*table)
-    return model.text(range(model.rowCount()))

@@ -47,7 +47,7 @@ def test_the_start_of_a_command_has_its_libraries_and_ends_with_the_first_block(
     [
         {**COMMAND, "argv": ["worker.py"]},
         {**COMMAND, "argv": None},
-        {**COMMAND, "writer": {"started": "soon"}},
+        {**COMMAND, "writer": {}},
         {**COMMAND, "created_wall": None},
     ],
     ids=["the window's process", "no command", "no start", "no time"],
