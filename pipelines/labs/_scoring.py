@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from pipelines.audio.word_errors import Count
 from pipelines.config import Config, Value, assign
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import quotient
-from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, one_size
+from pipelines.labs.sweep import Sweep, SweepResult, Work, one_size
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
-from profiler.spans import NullLane, Recorder
 
 if TYPE_CHECKING:
-    from pipelines.experiments.audit import Audit
     from pipelines.experiments.scoring_replay import Replay
     from pipelines.models.sphinx import AcousticModel
 
@@ -32,9 +31,7 @@ def features_of(model: AcousticModel, desk: Desk, seconds: float) -> list[Array]
     from pipelines.frontend.mfcc import Mfcc
 
     frontend = Mfcc(model.feat_params, transform=model.transform)
-    frontend.stages(Recorder())
-    found = spoken(desk.speech(), seconds)
-    return [frontend.features(sound.samples, 0, NullLane()) for _, sound in found]
+    return [frontend.features(sound.samples) for _, sound in spoken(desk.speech(), seconds)]
 
 
 def middle(features: Sequence[Array], frames: int) -> Array:
@@ -102,12 +99,12 @@ class Scoring:
 
         config, replays = self._ready(settings)
         self.scorer.configure(config)
-        found = np.empty((self.frames, self.scorer.n_senones), np.float32)
+        scores = np.empty((self.frames, self.scorer.n_senones), np.float32)
         at = 0
-        for one, features in zip(replays, self.features, strict=True):
-            scoring_s(self.scorer, config.block, one, found[at : at + len(features)])
-            at += len(features)
-        return found
+        for one in replays:
+            scoring_s(self.scorer, config.block, one, scores[at : at + len(one.active)])
+            at += len(one.active)
+        return scores
 
     def _ready(self, settings: Mapping[str, Value]) -> tuple[Config, list[Replay]]:
         from pipelines.experiments.scoring_replay import Replay
@@ -136,15 +133,21 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     words: list[int]
     errors: list[int]
 
+    @property
+    def wer(self) -> float | None:
+        """Errors per reference word; None without a reference text."""
+        return sum(self.errors) / sum(self.words) if sum(self.words) else None
+
+    @property
+    def agreement(self) -> float:
+        """Share of the frames whose best senone is the reference's."""
+        return sum(self.same_best) / max(1, sum(self.frames))
+
 
 class NetResult(SweepResult, frozen=True, kw_only=True):
     """Results of a lab of nets: `decoded` has words and best senones by variant; a call's size is its frames."""
 
     decoded: dict[str, Decoded]
-
-    @property
-    def per_frame(self) -> Timings:
-        return self.timings.per_unit
 
 
 def decoded(
@@ -160,18 +163,16 @@ def decoded(
     first = assign(Config(), base)
     items = [item for item, _ in spoken(desk.speech(), speech_s)]
     configs = [first, *(assign(first, variant) for variant in variants.values())]
-    found = audits(configs, items, desk.progress, desk.stopping)
-    return dict(zip(("", *variants), map(_counts, found), strict=True))
-
-
-def _counts(audit: Audit) -> Decoded:
-    said = [u.count for u in audit.utterances]
-    return Decoded(
-        frames=[u.frames for u in audit.utterances],
-        same_best=[u.same_best for u in audit.utterances],
-        words=[0 if count is None else count.reference_words for count in said],
-        errors=[0 if count is None else count.errors for count in said],
-    )
+    by_variant = {}
+    for name, audit in zip(("", *variants), audits(configs, items, desk.progress, desk.stopping), strict=True):
+        counts = [u.count or Count() for u in audit.utterances]
+        by_variant[name] = Decoded(
+            frames=[u.frames for u in audit.utterances],
+            same_best=[u.same_best for u in audit.utterances],
+            words=[count.reference_words for count in counts],
+            errors=[count.errors for count in counts],
+        )
+    return by_variant
 
 
 def compared(
@@ -193,8 +194,7 @@ def compared(
         found = decoded(base, others, speech_s, desk)
     scoring = Scoring(assign(Config(), base), desk, frames=frames)
     with desk.part(0.75, 1.0):
-        sweep = scoring.sweep({whole: {}, **others}, "nets in turns")
-        timings = sweep.run(desk, seconds)
+        timings = scoring.sweep({whole: {}, **others}, "nets in turns").run(desk, seconds)
     return NetResult(timings=timings, decoded={whole: found.pop(""), **found})
 
 
@@ -223,17 +223,6 @@ def points(difference: Ratio | None) -> str:
     return text.replace("-", "−")
 
 
-def word_error_rate(variant: Decoded) -> float | None:
-    """Errors per reference word; None without a reference text."""
-    return sum(variant.errors) / sum(variant.words) if sum(variant.words) else None
-
-
-def agreement(variant: Decoded) -> float:
-    """Share of the frames whose best senone is the reference's."""
-    return sum(variant.same_best) / max(1, sum(variant.frames))
-
-
 def percent_wrong(variants: Iterable[Decoded]) -> tuple[float | None, ...]:
     """Word error rates in %."""
-    rates = map(word_error_rate, variants)
-    return tuple(None if rate is None else 100 * rate for rate in rates)
+    return tuple(None if each.wer is None else 100 * each.wer for each in variants)

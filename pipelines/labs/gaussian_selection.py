@@ -97,15 +97,10 @@ def judge(result: SweepResult) -> Finding:
         "gaussians_fewer_times": 1 / share if share else None,
     }
     numbers |= timings.table("{variant}_frame_s", lambda frames, s: s / frames)
-    units = {
-        "gaussians": "gaussians_share",
-        "same_best": "same_best",
-        "error": "error_nat",
-        "word_errors": "word_errors",
-    }
+    names = {"gaussians": "gaussians_share", "error": "error_nat"}
     for variant in timings.variants:
         numbers[f"{key(variant)}_time_share"] = value(timings.ratio(variant, EXACT))
-        numbers |= {f"{key(variant)}_{name}": facts[fact][variant] for fact, name in units.items()}
+        numbers |= {f"{key(variant)}_{names.get(fact, fact)}": each[variant] for fact, each in facts.items()}
     verdict = all_of(at_most(Ratio(share, share, share), 1 / 3), at_most(time, 0.5))
     return Finding(verdict, why, numbers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
@@ -15,15 +15,16 @@ from pipelines.labs.figures import ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
+from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
+
+if TYPE_CHECKING:
+    from pipelines.run.recogniser import Recogniser
 
 STAND_IN: Final = "torch-cpu"
 """The device code on the processor, where there is no accelerator."""
 
 THREADS: Final = 2
-MUCH: Final = 2.0
-"""A great deal: scoring at least twice as fast, and search not. The note gives no number."""
-
 PARTS: Final = ("scoring", "search")
 
 
@@ -44,13 +45,13 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     """
     from pipelines.labs._scoring import features_of
     from pipelines.models.opening import open_model
-    from pipelines.run.recogniser import Recogniser, build
+    from pipelines.run.recogniser import build
 
     place = desk.device or STAND_IN
     base = assign(Config(), {"block": params.block, "graph.vocabulary": params.vocabulary})
     model = open_model(base, desk.progress, desk.stopping)
-    features = features_of(model, desk, 0.0)[0]
-    features = np.ascontiguousarray(np.resize(features, (params.frames, features.shape[1])))
+    first = features_of(model, desk, 0.0)[0]
+    features = np.ascontiguousarray(np.resize(first, (params.frames, first.shape[1])))
 
     def made(settings: dict[str, Value]) -> Recogniser:
         desk.check()
@@ -85,21 +86,16 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     )
 
 
-def scoring(recogniser: object, features: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Work:
-    """Score all of `features` in blocks; on a device, until the scores are here."""
+def scoring(recogniser: Recogniser, features: Array) -> Work:
+    """Score all of `features` f32 [frames, 39] in blocks; on a device, until the scores are here."""
     from pipelines.experiments.scoring_replay import Replay, scoring_s
-    from pipelines.run.recogniser import Recogniser
 
-    assert isinstance(recogniser, Recogniser)
     speech = Replay(features, [None] * len(features))
     return lambda: scoring_s(recogniser.scorer, recogniser.config.block, speech)
 
 
-def searching(recogniser: object, scores: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Work:
-    """Search through scores that are here, block by block; returns the words."""
-    from pipelines.run.recogniser import Recogniser
-
-    assert isinstance(recogniser, Recogniser)
+def searching(recogniser: Recogniser, scores: Array) -> Work:
+    """Search through scores f32 [frames, senones] that are here, block by block; returns the words."""
     search, block = recogniser.search, recogniser.config.block
 
     def run() -> list[str]:
@@ -125,17 +121,15 @@ def judge(result: SweepResult) -> Finding:
         "senones_asked_per_frame": asked,
         "scoring_gain": None,
     }
-    name = "{0}_gain" if result.device else "{0}_stand_in_gain"
-    numbers |= {name.format(part): value(gains[part]) for part in PARTS}
-    per_frame = result.timings.per_unit
-    numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
+    kind = "gain" if result.device else "stand_in_gain"
+    numbers |= {f"{part}_{kind}": value(gains[part]) for part in PARTS}
+    numbers |= result.timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
     if result.device:
         why = (
             f"On {result.device} scoring is {ci(gains['scoring'])} times as fast as on one core, and search "
             f"{ci(gains['search'])} times."
         )
-        verdict = all_of(at_least(gains["scoring"], MUCH), at_most(gains["search"], MUCH))
-        return Finding(verdict, why, numbers)
+        return Finding(all_of(at_least(gains["scoring"], 2.0), at_most(gains["search"], 2.0)), why, numbers)
     why = (
         f"No accelerator here ({result.texts['reason'].rstrip('.')}). The processor's half: {senones:.0f} scores of a "
         f"frame wait for nothing, and {THREADS} threads make scoring {ci(threads)} times as fast; the search "
@@ -155,18 +149,13 @@ def picture(result: SweepResult) -> Chart:
     there = result.device or "device code"
     spread = (f"scoring, {there}", f"search, {there}", f"scoring, {THREADS} threads")
     gains = [*(gain(result, part) for part in PARTS), gain(result, "scoring", f"{THREADS} threads")]
-    return Chart(
-        Axis("part of the recogniser", categories=PARTS),
-        Axis("time per frame", "ms", log=True),
-        bars,
-        beside=(
-            Chart(
-                Axis("what is spread out", categories=spread),
-                Axis("speed beside one core", "×", low=0.0),
-                (Bars("as fast as one core", *ratio_columns(gains)), Mark("one core", 1.0)),
-            ),
-        ),
+    speeds = Chart(
+        Axis("what is spread out", categories=spread),
+        Axis("speed beside one core", "×", low=0.0),
+        (Bars("as fast as one core", *ratio_columns(gains)), Mark("one core", 1.0)),
     )
+    parts = Axis("part of the recogniser", categories=PARTS)
+    return Chart(parts, Axis("time per frame", "ms", log=True), bars, beside=(speeds,))
 
 
 LAB: Final = Lab(

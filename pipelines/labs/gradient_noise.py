@@ -8,8 +8,8 @@ gradient follows exactly from the matrix K = (D Dᵀ) ∘ (H Hᵀ) of the frames
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
@@ -22,17 +22,15 @@ from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import F32, F64
 from profiler.errors import BadInput
 
-SLOPE: Final = -0.5
-"""The note: the standard deviation of the gradient falls as b^−½."""
+if TYPE_CHECKING:
+    from pipelines.models.nets import Net
 
-WITHIN: Final = 0.05
-"""A slope counts as the note's within this much: over the thousandfold of the sizes that is a factor of 1.4."""
+SLOPE, WITHIN = -0.5, 0.05
+"""The note: the standard deviation of the gradient falls as b^−½; a slope counts as that within so much."""
 
-PUPIL, TEACHER = "small", "base"
 LEAST_FRAMES: Final = 64
 MIDDLE: Final = 64
 """At this size of a minibatch frames in order are held against frames drawn at random: two thirds of a second."""
-
 
 ONE_EACH = 8 * 16
 """The note: with one image on each of 8 GPUs in 16 servers, a step has a minibatch of 128 already."""
@@ -67,14 +65,13 @@ def measure(params: Params, desk: Desk) -> Result:
     kernel = alike(errors, hidden)
     steps = [1 << k for k in range(17) if 1 << k <= params.largest]
     draw = np.random.default_rng(0)
-    found: tuple[list[list[float]], list[list[float]]] = [], []
+    drawn, running = [], []
     for place, size in enumerate(steps):
-        desk.check()
-        desk.progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
+        desk.checked_progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
         with desk.span(f"minibatches of {size}"):
-            for values, run in zip(found, (False, True), strict=True):
-                values.append(distances(kernel, size, params.draws, draw, run).tolist())
-    return Result(frames=len(errors), sizes=steps, drawn=found[0], running=found[1])
+            drawn.append(distances(kernel, size, params.draws, draw).tolist())
+            running.append(distances(kernel, size, params.draws, draw, running=True).tolist())
+    return Result(frames=len(errors), sizes=steps, drawn=drawn, running=running)
 
 
 def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
@@ -88,7 +85,7 @@ def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
     from pipelines.models import nets, opening
 
     front_end = Mfcc(opening.open_model(Config()).feat_params)
-    pupil, teacher = (nets.load(nets.find(name)) for name in (PUPIL, TEACHER))
+    pupil, teacher = (nets.load(nets.find(name)) for name in ("small", "base"))
     parts: list[F32] = []
     for item in desk.speech():
         desk.check()
@@ -104,11 +101,8 @@ def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
     return taught - right, hidden
 
 
-def through(net: object, features: F32) -> tuple[F32, F32]:
+def through(net: Net, features: F32) -> tuple[F32, F32]:
     """Posteriors [frames, senones] of a net, and its last hidden layer [frames, width]."""
-    from pipelines.models.nets import Net
-
-    assert isinstance(net, Net)
     card = net.card
     padded = np.pad(features, ((card.left, card.right), (0, 0)), mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, card.left + 1 + card.right, axis=0).swapaxes(1, 2)
@@ -133,11 +127,9 @@ def distances(kernel: F64, size: int, draws: int, draw: np.random.Generator, run
     """Distance of the gradients of `draws` minibatches from the mean one, over the length of the latter [draws]."""
     n = len(kernel)
     weights = np.zeros((draws, n))
+    frames = draw.integers(0, n, (draws, 1 if running else size))
     if running:
-        frames = draw.integers(0, n, (draws, 1)) + np.arange(size)
-        frames %= n
-    else:
-        frames = draw.integers(0, n, (draws, size))
+        frames = (frames + np.arange(size)) % n
     np.add.at(weights, (np.arange(draws)[:, None], frames), 1.0 / size)
     weights -= 1.0 / n
     squares = np.einsum("ij,ij->i", weights @ kernel, weights)
@@ -152,7 +144,7 @@ def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, flo
     by_draw = np.array(noise).T  # [draws, sizes]
 
     def fitted(rows: F64) -> float:
-        y = np.log(np.sqrt((rows**2).mean(axis=0)))
+        y = 0.5 * np.log((rows**2).mean(axis=0))
         return float((x * y).sum() / (x * x).sum())
 
     low, high = bootstrap_interval(by_draw, fitted, method="percentile", resamples=400)
@@ -163,10 +155,11 @@ def judge(result: Result) -> Finding:
     value, low, high = slope(result.sizes, result.drawn)
     place = next((i for i, size in enumerate(result.sizes) if size >= MIDDLE), -1)
     in_order = rms(result.running[place]) / rms(result.drawn[place])
-    if abs(low - SLOPE) <= WITHIN and abs(high - SLOPE) <= WITHIN:
-        verdict: Verdict = HOLDS
-    else:
-        verdict = FAILS if low > SLOPE + WITHIN or high < SLOPE - WITHIN else UNDECIDED
+    verdict: Verdict = UNDECIDED
+    if low >= SLOPE - WITHIN and high <= SLOPE + WITHIN:
+        verdict = HOLDS
+    elif low > SLOPE + WITHIN or high < SLOPE - WITHIN:
+        verdict = FAILS
     one = rms(result.drawn[0])
     why = (
         f"With frames drawn at random the noise falls as b to the {value:.3f} ({low:.3f} to {high:.3f}); one "
@@ -182,30 +175,21 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def rms(values: list[float]) -> float:
-    return math.sqrt(sum(v * v for v in values) / len(values))
+def rms(values: Sequence[float] | F64) -> float:
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def picture(result: Result) -> Chart:
     x = tuple(float(size) for size in result.sizes)
     lines = []
     for name, noise in (("drawn at random", result.drawn), ("in order", result.running)):
-        ends = [
-            bootstrap_interval(
-                np.array(each), lambda v: float(np.sqrt((v**2).mean())), method="percentile", resamples=80
-            )
-            for each in noise
-        ]
-        values = tuple(rms(each) for each in noise)
-        lines.append(Line(name, x, values, tuple(e[0] for e in ends), tuple(e[1] for e in ends)))
-    first = rms(result.drawn[0])
-    law = Line("b^−½", x, tuple(first * b**SLOPE for b in x), dashed=True)
+        intervals = [bootstrap_interval(np.array(each), rms, method="percentile", resamples=80) for each in noise]
+        low, high = zip(*intervals, strict=True)
+        lines.append(Line(name, x, tuple(map(rms, noise)), low, high))
+    law = Line("b^−½", x, tuple(rms(result.drawn[0]) * b**SLOPE for b in x), dashed=True)
     marks = [Mark("one each on 8 × 16 GPUs", ONE_EACH, on="x")] if x[-1] >= ONE_EACH else []
-    return Chart(
-        Axis("frames in a minibatch", log=True),
-        Axis("noise of the gradient / its length", log=True),
-        (*lines, law, *marks),
-    )
+    noise_of = Axis("noise of the gradient / its length", log=True)
+    return Chart(Axis("frames in a minibatch", log=True), noise_of, (*lines, law, *marks))
 
 
 LAB = Lab(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
@@ -13,9 +13,8 @@ from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Vocabulary
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, percent, quotient, value
-from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds, once
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
 from profiler.spans import NullLane, Recorder
 
@@ -75,37 +74,26 @@ def measure(params: Params, desk: Desk) -> Result:
     recogniser.register(Recorder())
     replays = []
     for item, sound in spoken(desk.speech(), params.speech_s):
-        desk.check()
-        desk.progress(f"decoding {item.name}")
-        features = recogniser.frontend.features(sound.samples, 0, NullLane())
-        replays.append(replay(recogniser, features))
+        desk.checked_progress(f"decoding {item.name}", None)
+        replays.append(replay(recogniser, recogniser.frontend.features(sound.samples, 0, NullLane())))
     scorer, first = recogniser.scorer, replays[0]
     begin, beyond = max(0, (len(first.active) - params.frames) // 2), sum(scorer.context)
     part = slice(begin, begin + params.frames)
     some = Replay(first.features[begin : begin + params.frames + beyond], first.active[part])
 
+    def score(config: Config, prepared: Prepared) -> None:
+        scorer.configure(config, prepared)
+        scoring_s(scorer, config.block, some)
+
     def variants(block: int) -> dict[str, Work]:
         made: dict[str, Work] = {}
         for variant, senones in VARIANTS.items():
-            settings: dict[str, Value] = {"block": block, "dnn.senones": senones}
-            config = assign(base, settings)
-            prepared = scorer.make_ready(config, desk.progress, desk.stopping)
-
-            def score(config: Config = config, prepared: Prepared | None = prepared) -> None:
-                scorer.configure(config, prepared)
-                scoring_s(scorer, config.block, some)
-
-            made[variant] = score
+            config = assign(base, {"block": block, "dnn.senones": senones})
+            made[variant] = partial(score, config, scorer.make_ready(config, desk.progress, desk.stopping))
         return made
 
-    sweep = Sweep(
-        variants,
-        BLOCKS,
-        "outputs in turns",
-        label="{variant}, blocks of {size}",
-        together=True,
-        calls=lambda variant, block: 1,
-    )
+    label = "{variant}, blocks of {size}"
+    sweep = Sweep(variants, BLOCKS, "outputs in turns", label=label, together=True, calls=once)
     return Result(
         timings=sweep.run(desk, params.seconds),
         outputs=scorer.n_senones,
@@ -114,12 +102,8 @@ def measure(params: Params, desk: Desk) -> Result:
     )
 
 
-def requested_share(requested: Sequence[Sequence[int]], outputs: int) -> Ratio:
-    return quotient([sum(one) for one in requested], [len(one) * outputs for one in requested])
-
-
 def judge(result: Result) -> Finding:
-    share = requested_share(result.asked, result.outputs)
+    share = quotient([sum(one) for one in result.asked], [len(one) * result.outputs for one in result.asked])
     timings, together = result.timings, BLOCKS[-1]
     whole = timings.fastest(timings.cells([WHOLE]))
     lazy = timings.fastest(timings.cells([ASKED, AHEAD]))
@@ -150,17 +134,12 @@ def picture(result: Result) -> Chart:
     steps = Line("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0), steps=True)
     per_frame = result.per_frame
     bars = tuple(per_frame.bars(v, per_frame.cells([v]), milliseconds) for v in VARIANTS)
+    together = Axis("frames scored together", categories=tuple(map(str, BLOCKS)))
     return Chart(
         Axis("outputs that the search asks for", "%", low=0.0, high=100.0),
         Axis("frames", "%", low=0.0),
         (steps, Mark("claimed: 25–35 %", 100 * LEAST_SAID, on="x", until=100 * MOST_SAID)),
-        beside=(
-            Chart(
-                Axis("frames scored together", categories=tuple(str(b) for b in BLOCKS)),
-                Axis("time per frame", "ms", low=0.0),
-                bars,
-            ),
-        ),
+        beside=(Chart(together, Axis("time per frame", "ms", low=0.0), bars),),
     )
 
 
@@ -184,10 +163,7 @@ LAB: Final = Lab(
     published=(
         PublishedValue("outputs used in a frame, at most", MOST_SAID, SHARE, "asked_share"),
         PublishedValue(
-            "the most that can be saved, as a speed-up (55 % of the weights, 30 % asked)",
-            1.63,
-            "×",
-            "gain_frame_by_frame",
+            "the most that can be saved (55 % of the weights, 30 % asked)", 1.63, "×", "gain_frame_by_frame"
         ),
     ),
 )

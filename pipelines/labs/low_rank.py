@@ -8,16 +8,8 @@ import numpy as np
 
 from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
-from pipelines.labs._scoring import (
-    Decoded,
-    NetResult,
-    agreement,
-    best_change,
-    percent_wrong,
-    points,
-    word_change,
-    word_error_rate,
-)
+from pipelines.labs import _scoring
+from pipelines.labs._scoring import Decoded, NetResult, best_change, percent_wrong, points, word_change
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import InBlocks, Lab, NetName, Parameters, PublishedValue, Seconds, Words
 from pipelines.labs.desk import Desk
@@ -31,7 +23,6 @@ if TYPE_CHECKING:
 
 SHARES: Final = (0.2, 0.3, 0.5)
 JUDGED: Final = 0.3
-"""The note: keeping 30 % of the size costs practically nothing."""
 
 NOTHING: Final = 0.02
 """Practically nothing: less than two points, of word error rate as what the project allows its own savings, and of
@@ -52,13 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     speech_s: Words = 60.0
     frames: InBlocks = 48
     copies: Annotated[
-        int,
-        setting(
-            "Copies",
-            "Times that the speech is taken again, its speed, voice, noise and level changed at random.",
-            ge=0,
-            le=100,
-        ),
+        int, setting("Copies", "Times that the speech is taken again, changed at random.", ge=0, le=100)
     ] = 5
     seconds: Seconds = 8.0
 
@@ -80,18 +65,14 @@ class Result(NetResult, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> Result:
     """Words by the audit, one layer at a time by its scores, times in turns."""
-    from pipelines.labs import _scoring
-    from pipelines.labs._scoring import Scoring
     from pipelines.models import nets, shrink
     from profiler.machine.describe import usable_cores
 
     net = nets.load(nets.find(params.net))
-    base: dict[str, Value] = {"model": "dnn", "dnn.net": params.net}
     better: dict[str, Value] = {"model": "dnn", "dnn.net": params.reference}
     settings: dict[str, dict[str, Value]] = {WHOLE: {"dnn.net": params.net}}
     for share in SHARES:
-        factored: dict[str, Value] = {"dnn.shrink": "low-rank", "dnn.share": share}
-        settings[f"{share:g}"] = settings[WHOLE] | factored
+        settings[f"{share:g}"] = {"dnn.net": params.net, "dnn.shrink": "low-rank", "dnn.share": share}
     settings[RETRAINED] = {"dnn.net": params.retrained}
     with desk.part(0.0, 0.5):
         found = _scoring.decoded(better, settings, params.speech_s, desk)
@@ -100,14 +81,17 @@ def measure(params: Params, desk: Desk) -> Result:
     with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
         changed = of_changed(params, desk)
     desk.progress("one layer at a time", 0.8)
-    scoring = Scoring(assign(Config(), base), desk, frames=max(300, params.frames))
+    config = assign(Config(), {"model": "dnn", "dnn.net": params.net})
+    scoring = _scoring.Scoring(config, desk, frames=max(300, params.frames))
     layers = kept_by_layer(net, scoring.features[0])
     with desk.part(0.8, 1.0):
-        sweep = scoring.sweep(settings, "nets in turns", params.frames)
-        timings = sweep.run(desk, params.seconds)
-    weights = {f"{share:g}": float(count(shrink.low_rank(net, share))) for share in SHARES}
-    for name, each in ((WHOLE, net), (RETRAINED, nets.load(nets.find(params.retrained)))):
-        weights[name] = float(count(each))
+        timings = scoring.sweep(settings, "nets in turns", params.frames).run(desk, params.seconds)
+    every = {WHOLE: net, RETRAINED: nets.load(nets.find(params.retrained))}
+    every |= {f"{share:g}": shrink.low_rank(net, share) for share in SHARES}
+    weights = {
+        name: float(sum(values.size for key, values in each.tensors.items() if key.endswith(".weight")))
+        for name, each in every.items()
+    }
     return Result(timings=timings, by_variant={"weights": weights}, decoded=found, changed=changed, layers=layers)
 
 
@@ -127,8 +111,7 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
     same = {name: [0] * len(speech) for name in names}
     for copy in range(params.copies + 1):
         for place, (item, sound) in enumerate(speech):
-            desk.check()
-            desk.progress("changed copies of the speech", copy / (params.copies + 1))
+            desk.checked_progress("changed copies of the speech", copy / (params.copies + 1))
             rng = np.random.default_rng([copy, place])
             change = data.draw(rng) if copy else data.Change()
             source = Source(file=str(item.path), span_s=(0.0, sound.duration_s))
@@ -155,10 +138,6 @@ def best(net: Net, features: Array) -> Array:
     dense.score(spliced, scores, Meter())
     found: Array = scores.argmax(axis=1)
     return found
-
-
-def count(net: Net) -> int:
-    return sum(values.size for name, values in net.tensors.items() if name.endswith(".weight"))
 
 
 def kept_by_layer(net: Net, features: Array) -> list[float]:
@@ -196,10 +175,10 @@ def judge(result: Result) -> Finding:
     }
     for name, counts in result.decoded.items():
         key = name.replace(".", "_")
-        numbers[f"{key}_wer"] = word_error_rate(counts)
-        numbers[f"{key}_same_best_as_better_net"] = agreement(counts)
+        numbers[f"{key}_wer"] = counts.wer
+        numbers[f"{key}_same_best_as_better_net"] = counts.agreement
         numbers[f"{key}_weights"] = result.by_variant["weights"][name]
-        numbers[f"{key}_ms_per_frame"] = 1e3 * result.per_frame.time(name)
+        numbers[f"{key}_ms_per_frame"] = 1e3 * result.timings.per_unit.time(name)
     verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
     return Finding(verdict, why, numbers)
 
@@ -212,7 +191,7 @@ def picture(result: Result) -> Chart:
         wrong = percent_wrong(result.decoded[net] for net in nets)
         return (
             Line(name, tuple(sizes.values()), wrong, joined=joined),
-            result.per_frame.across(name, sizes, milliseconds, joined),
+            result.timings.per_unit.across(name, sizes, milliseconds, joined),
         )
 
     factored = both("factored", [*(f"{share:g}" for share in SHARES), WHOLE])
@@ -220,19 +199,17 @@ def picture(result: Result) -> Chart:
     hidden = (f"hidden {i}" for i in range(1, len(result.layers) - 1))
     places = ("input", *hidden, "output")[: len(result.layers)]
     weights = Axis("weights kept", "%", low=0.0)
+    by_layer = Chart(
+        Axis("the one layer that is factored", categories=places),
+        Axis("frames with the same best senone", "%", low=0.0, high=100.0),
+        (Bars("kept", tuple(100 * v for v in result.layers)),),
+        title=f"one layer at {percent(JUDGED)}",
+    )
     return Chart(
         weights,
         Axis("word error rate", "%", low=0.0),
         (factored[0], retrained[0], Mark("claimed: 30 %", 100 * JUDGED, on="x")),
-        beside=(
-            Chart(weights, Axis("time per frame", "ms", low=0.0), (factored[1], retrained[1])),
-            Chart(
-                Axis("the one layer that is factored", categories=places),
-                Axis("frames with the same best senone", "%", low=0.0, high=100.0),
-                (Bars("kept", tuple(100 * v for v in result.layers)),),
-                title=f"one layer at {percent(JUDGED)}",
-            ),
-        ),
+        beside=(Chart(weights, Axis("time per frame", "ms", low=0.0), (factored[1], retrained[1])), by_layer),
     )
 
 

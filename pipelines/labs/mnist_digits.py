@@ -16,7 +16,7 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import HALF, Desk
-from pipelines.labs.figures import ci, format_integer, percent, ratio, ratio_columns, seconds
+from pipelines.labs.figures import ci, format_integer, percent, ratio, ratio_columns, seconds, value
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F32, I64
@@ -52,14 +52,13 @@ def drawn(count: int, seed: int) -> tuple[F32, I64]:
     rows, columns = np.mgrid[:SIDE, :SIDE] - (SIDE - 1) / 2
     for first in range(0, count, 4096):
         part = slice(first, min(first + 4096, count))
-        n = part.stop - part.start
-        angle, shear = draw.uniform(-TURN, TURN, n), draw.uniform(-SHEAR, SHEAR, n)
-        scale = draw.uniform(*SCALE, n)
-        down, right = draw.uniform(-MOVE, MOVE, (2, n))
-        c, s = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
-        y, x = rows - down[:, None, None], columns - right[:, None, None]
-        v = (c * y - s * x) / scale[:, None, None] + 3
-        u = (s * y + c * x) / scale[:, None, None] + shear[:, None, None] * (v - 3) + 2
+        each = part.stop - part.start, 1, 1
+        angle, shear = draw.uniform(-TURN, TURN, each), draw.uniform(-SHEAR, SHEAR, each)
+        scale = draw.uniform(*SCALE, each)
+        down, right = draw.uniform(-MOVE, MOVE, (2, *each))
+        c, s, y, x = np.cos(angle), np.sin(angle), rows - down, columns - right
+        v = (c * y - s * x) / scale + 3
+        u = (s * y + c * x) / scale + shear * (v - 3) + 2
         images[part] = _between_dots(glyphs[classes[part]], v, u)
     images += draw.normal(0, NOISE, images.shape).astype(np.float32)
     return np.clip(images, 0, 1), classes
@@ -74,16 +73,16 @@ def _between_dots(glyphs: F32, v: F32, u: F32) -> F32:
     down, right = v - i, u - j
     above = edged[n, i, j] * (1 - right) + edged[n, i, j + 1] * right
     below = edged[n, i + 1, j] * (1 - right) + edged[n, i + 1, j + 1] * right
-    found: F32 = above * (1 - down) + below * down
-    return found
+    return np.asarray(above * (1 - down) + below * down)
 
 
 MODELS = {"small": 16, "large": 128}
 """Channels of the first of two convolutions; the second has twice as many."""
 BATCH = 64
 RATE = 0.05
-PARTS = ("loader", "there", "computing", "back")
-PART_NAMES = ("loading", "copying there", "computing", "copying back")
+PARTS = {"loader": "loading", "there": "copying there", "computing": "computing", "back": "copying back"}
+GROUPS = ("overhead", "transfer", "scoring", "transfer")
+"""Of the stages of PARTS."""
 SAID_CPU_S, SAID_GPU_S = 153.0, 83.0
 TEST = 1000
 
@@ -154,7 +153,7 @@ def measure(params: Params, desk: Desk) -> Result:
         place, name = keys[turn.arm]
         done = (turn.round + 1) / (params.rounds + 1)
         desk.progress(f"training the {name} model on {place}", done)
-        courses[keys[turn.arm]].run(desk, name, kept=turn.round >= 0)
+        courses[place, name].run(desk, name, kept=turn.round >= 0)
     found = {place: {name: courses[place, name].passes(test) for name in MODELS} for place in places}
     return Result(
         digits=params.digits,
@@ -184,11 +183,8 @@ class _Course:
         """One pass; each part waited for, so that none is billed to the next."""
         import torch
 
-        groups = ("overhead", "transfer", "scoring", "transfer")
-        stages = [
-            desk.stage(f"{part}, {name} on {self._place}", group)
-            for part, group in zip(PART_NAMES, groups, strict=True)
-        ]
+        parts = zip(PARTS.values(), GROUPS, strict=True)
+        stages = [desk.stage(f"{part}, {name} on {self._place}", group) for part, group in parts]
         spent = [0] * len(PARTS)
         clock, wait = desk.recorder.clock, self._wait
         batches = iter(self._loader)
@@ -232,13 +228,18 @@ class _Course:
         import torch
 
         with torch.no_grad():
-            said = self.net(torch.from_numpy(test[0])[:, None].to(self._place)).argmax(1).cpu()
-        right = float((said.numpy() == test[1]).mean())
-        return Passes(seconds=self._seconds, parts=self._parts, right=right)
+            classes = self.net(torch.from_numpy(test[0])[:, None].to(self._place)).argmax(1).cpu()
+        return Passes(seconds=self._seconds, parts=self._parts, right=float((classes.numpy() == test[1]).mean()))
 
 
 def most(passes: Passes) -> float:
-    return seconds(passes.seconds) / max(seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12)
+    """The gain of a device that computes in no time."""
+    whole = seconds(passes.seconds)
+    return whole / max(whole - seconds(passes.parts["computing"]), 1e-12)
+
+
+def gains_of(result: Result) -> dict[str, Ratio | None]:
+    return {name: ratio(result.here[name].seconds, passes.seconds) for name, passes in result.there.items()}
 
 
 def judge(result: Result) -> Finding:
@@ -264,26 +265,22 @@ def judge(result: Result) -> Finding:
             "recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
-    gains = {n: ratio(result.here[n].seconds, result.there[n].seconds) for n in MODELS}
-    more = _over(result)
-    verdict = all_of(at_least(gains["small"], 1.0), at_least(more, 1.0))
+    gains = gains_of(result)
+    verdict = all_of(at_least(gains["small"], 1.0), at_least(_over(result), 1.0))
     why = (
         f"{result.device} trains the small model {ci(gains['small'])} times as fast and the large one "
         f"{ci(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
         f"{percent(loading['large'], 1)} of the processor's passes."
     )
-    figures |= {f"gain_{n}": g.ratio if g else None for n, g in gains.items()}
+    figures |= {f"gain_{name}": value(gain) for name, gain in gains.items()}
     return Finding(verdict, why, figures)
 
 
 def _over(result: Result) -> Ratio | None:
     """The large model's gain over the small one's, of the same rounds."""
-    per_round = {
-        n: [here / there for here, there in zip(result.here[n].seconds, result.there[n].seconds, strict=True)]
-        for n in MODELS
-    }
-    # Gains are no times; a round's quotient of the small one's to the large one's behaves as one.
-    return ratio([1 / g for g in per_round["small"]], [1 / g for g in per_round["large"]])
+    # Gains are no times; their inverses, round by round, behave as such.
+    small, large = (np.divide(result.there[n].seconds, result.here[n].seconds).tolist() for n in MODELS)
+    return ratio(small, large)
 
 
 def picture(result: Result) -> Chart:
@@ -291,32 +288,19 @@ def picture(result: Result) -> Chart:
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(
         Bars(title, tuple(seconds(passes.parts[part]) for _, passes in columns), stacked=True)
-        for part, title in zip(PARTS, PART_NAMES, strict=True)
+        for part, title in PARTS.items()
     )
-    names = tuple(MODELS)
+    bars = Bars("the most there could be", tuple(most(result.here[name]) for name in MODELS))
     if result.there:
-        gains = [ratio(result.here[n].seconds, result.there[n].seconds) for n in names]
-        bars = Bars("measured", *ratio_columns(gains))
-    else:
-        bars = Bars("the most there could be", tuple(most(result.here[n]) for n in names))
-    return Chart(
-        Axis("model and device", categories=tuple(name for name, _ in columns)),
-        Axis("a pass", "s"),
-        parts,
-        title=f"{format_integer(result.digits)} digits",
-        beside=(
-            Chart(
-                Axis("model", categories=names),
-                Axis("gain of a device", "×", low=0.0),
-                (bars, Mark("claimed", SAID_CPU_S / SAID_GPU_S)),
-                title="What a device gains",
-            ),
-        ),
+        bars = Bars("measured", *ratio_columns([*gains_of(result).values()]))
+    gains = Chart(
+        Axis("model", categories=tuple(MODELS)),
+        Axis("gain of a device", "×", low=0.0),
+        (bars, Mark("claimed", SAID_CPU_S / SAID_GPU_S)),
+        title="What a device gains",
     )
-
-
-def bytes_needed(params: Params) -> int:
-    return (512 << 20) + params.digits * SIDE**2 * 4 * 2
+    models = Axis("model and device", categories=tuple(name for name, _ in columns))
+    return Chart(models, Axis("a pass", "s"), parts, title=f"{format_integer(result.digits)} digits", beside=(gains,))
 
 
 LAB = Lab(
@@ -341,5 +325,5 @@ LAB = Lab(
         UNDECIDED: "So: give it more rounds (--set rounds=20).",
     },
     published=(PublishedValue("gain of the GPU", SAID_CPU_S / SAID_GPU_S, "×", "gain_small"),),
-    bytes_needed=bytes_needed,
+    bytes_needed=lambda params: (512 << 20) + params.digits * SIDE**2 * 4 * 2,
 )

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.labs._scoring import (
-    NetResult,
-    agreement,
-    best_change,
-    compared,
-    percent_wrong,
-    points,
-    word_change,
-    word_error_rate,
-)
+from pipelines.labs._scoring import NetResult, best_change, compared, percent_wrong, points, word_change
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import InBlocks, Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
-from profiler.analysis.comparison.statistics import Ratio
 
 NET: Final = "multi-frame"
 WHOLE: Final = "every frame"
@@ -60,46 +50,38 @@ def measure(params: Params, desk: Desk) -> NetResult:
     )
 
 
-def better(result: NetResult, step: int) -> Ratio:
-    """Share of frames with the best senone of every frame's scoring: own outputs less copies."""
-    own, copied = (result.decoded[variant(rule, step)] for rule in (OWN, COPIED))
-    return best_change(own, copied)
-
-
 def judge(result: NetResult) -> Finding:
     timings, decoded = result.timings, result.decoded
-    gains = {step: better(result, step) for step in STEPS}
+    # Frames with the best senone of every frame's scoring: own outputs less copies.
+    gains = {step: best_change(decoded[variant(OWN, step)], decoded[variant(COPIED, step)]) for step in STEPS}
     last = STEPS[-1]
     own, copied = variant(OWN, last), variant(COPIED, last)
     cost = timings.ratio(own, copied)
     words = word_change(decoded[own], decoded[copied])
     why = (
         f"With one frame of {last} through the net, own outputs keep the best senone of "
-        f"{percent(agreement(decoded[own]))} of the frames and copies of "
-        f"{percent(agreement(decoded[copied]))}: "
+        f"{percent(decoded[own].agreement)} of the frames and copies of {percent(decoded[copied].agreement)}: "
         f"{points(gains[last])}. In words that is {points(words)} of error rate. Own outputs take {ci(cost)} times "
         f"as long as copies, and are {ci(timings.ratio(WHOLE, own))} times as fast as scoring every frame."
     )
     numbers: dict[str, float | None] = {"own_over_copied_time": value(cost)}
     for name, counts in decoded.items():
-        numbers[f"{key(name)}_same_best"] = agreement(counts)
-        numbers[f"{key(name)}_wer"] = word_error_rate(counts)
+        numbers[f"{key(name)}_same_best"] = counts.agreement
+        numbers[f"{key(name)}_wer"] = counts.wer
         if name != WHOLE:
             numbers[f"{key(name)}_gain"] = value(timings.ratio(WHOLE, name))
-    numbers |= result.per_frame.table("{variant}_ms_per_frame", milliseconds)
-    for step, gain in gains.items():
-        numbers[f"own_less_copied_same_best_1_of_{step}"] = gain.ratio
+    numbers |= timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= {f"own_less_copied_same_best_1_of_{step}": gain.ratio for step, gain in gains.items()}
     return Finding(all_of(*(at_least(gain, 0.0) for gain in gains.values())), why, numbers)
 
 
 def picture(result: NetResult) -> Chart:
-    per_frame, decoded = result.per_frame, result.decoded
+    per_frame, decoded = result.timings.per_unit, result.decoded
     senones, words = [], []
     for rule in RULES:
         names = sorted([WHOLE, *(variant(rule, step) for step in STEPS)], key=per_frame.time)
         x = tuple(1e3 * per_frame.time(name) for name in names)
-        lost = tuple(100 * (1 - agreement(decoded[name])) for name in names)
-        senones.append(Line(rule, x, lost))
+        senones.append(Line(rule, x, tuple(100 * (1 - decoded[name].agreement) for name in names)))
         words.append(Line(rule, x, percent_wrong(decoded[name] for name in names)))
     cost = Axis("time per frame", "ms", low=0.0)
     return Chart(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Chart
+from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk, per_call
-from pipelines.labs.figures import ci, percent, saved, scaled, value
+from pipelines.labs.figures import ci, counted, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
 from profiler.costs import Cost
@@ -19,18 +20,13 @@ FLOAT: Final = 4
 LANES: Final = 16
 """Senones of a group, as the scorer packs them."""
 
-FEW_GAUSSIANS: Final = 8
-FEW_DIMENSIONS: Final = 13
-MOST: Final = 0.5
-"""Memory is the cost where waiting for it takes more than half of the time; the note gives no number."""
+FEW_GAUSSIANS, FEW_DIMENSIONS = 8, 13
 
 
 class Params(Parameters, frozen=True, kw_only=True):
     """The reference workload of the note: thousands of mixtures, dozens of Gaussians, 40 floats."""
 
-    senones: Annotated[
-        int, setting("Senones", "The sweep goes in powers of two up to this number.", ge=16, le=1 << 20)
-    ] = 4096
+    senones: Annotated[int, setting("Senones", "They go in powers of two up to this number.", ge=16, le=1 << 20)] = 4096
     gaussians: Annotated[int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)] = 42
     dimensions: Annotated[int, setting("Dimensions", "Floats of a frame of features.", ge=1, le=1024)] = 40
     batch: Annotated[int, setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256)] = 64
@@ -64,14 +60,11 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         moved = float(parameter_bytes(size, m, d))
         return per_call({"gemm": 2.0 * batch * moved / FLOAT}, moved, working_set_bytes=moved)
 
-    sweep = Sweep(
-        lambda size: {n: made[m, d].scoring(size, batch) for n, (m, d, batch) in kinds.items()},
-        senones,
-        "mixtures of every size",
-        label="{variant}, {size} senones",
-        together=True,
-        cost=cost,
-    )
+    def variants(size: int) -> dict[str, Work]:
+        return {name: made[m, d].scoring(size, batch) for name, (m, d, batch) in kinds.items()}
+
+    label = "{variant}, {size} senones"
+    sweep = Sweep(variants, senones, "mixtures of every size", label=label, together=True, cost=cost)
     return SweepResult(
         timings=sweep.run(desk, params.seconds),
         counts={"gaussians": params.gaussians, "dimensions": params.dimensions},
@@ -133,9 +126,9 @@ class Workload:
     def bytes(self, senones: int) -> int:
         return parameter_bytes(senones, self.gaussians, self.dimensions)
 
-    def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:
-        """Operations per second of a call that scores a batch in that time."""
-        return 2.0 * batch * self.bytes(senones) / FLOAT / seconds
+    def gflops_per_s(self, batch: int, senones: int, seconds: float) -> float:
+        """10⁹ operations a second of a call that scores a batch in that time."""
+        return 2e-9 * batch * self.bytes(senones) / FLOAT / seconds
 
 
 def judge(result: SweepResult) -> Finding:
@@ -163,44 +156,37 @@ def judge(result: SweepResult) -> Finding:
     }
     for batch in work.batches:
         seconds = work.timings.time(work.variant(batch), most)
-        numbers[f"flops_per_s_at_batch_{batch}"] = work.flops_per_s(batch, most, seconds)
-    return Finding(at_least(waiting, MOST), why, numbers)
+        numbers[f"flops_per_s_at_batch_{batch}"] = 1e9 * work.gflops_per_s(batch, most, seconds)
+    return Finding(at_least(waiting, 0.5), why, numbers)
 
 
 def picture(result: SweepResult) -> Chart:
     work, timings, caches = Workload(result), result.timings, result.cache_marks()
-    read = [
-        timings.line(
-            variant(m, d, 1),
-            f"{m} Gaussians × {d}",
-            lambda senones, s, m=m, d=d: parameter_bytes(senones, m, d) / s / 1e9,  # type: ignore[misc]
-            x=lambda senones, m=m, d=d: parameter_bytes(senones, m, d),  # type: ignore[misc]
-        )
-        for m, d in shapes(work.gaussians, work.dimensions)
-    ]
+
+    def reading(m: int, d: int) -> Line:
+        def size(senones: int) -> int:
+            return parameter_bytes(senones, m, d)
+
+        return timings.line(variant(m, d, 1), f"{m} Gaussians × {d}", lambda n, s: size(n) / s / 1e9, size)
+
+    read = [reading(m, d) for m, d in shapes(work.gaussians, work.dimensions)]
     rates = [
         timings.line(
             work.variant(batch),
-            f"{batch} frame{'s' if batch > 1 else ''} together",
-            lambda senones, s, batch=batch: work.flops_per_s(batch, senones, s) / 1e9,  # type: ignore[misc]
-            x=work.bytes,
+            counted(batch, "frame", "frames together"),
+            partial(work.gflops_per_s, batch),
+            work.bytes,
         )
         for batch in work.batches
     ]
     x = Axis("parameters", "B", log=True)
+    shape = f"{work.gaussians} Gaussians × {work.dimensions}"
     return Chart(
         x,
         Axis("parameters read, frame by frame", "GB/s", low=0.0),
         (*read, *caches),
         title="frame by frame",
-        beside=(
-            Chart(
-                x,
-                Axis("arithmetic", "GFLOP/s", log=True),
-                (*rates, *caches),
-                title=f"{work.gaussians} Gaussians × {work.dimensions}",
-            ),
-        ),
+        beside=(Chart(x, Axis("arithmetic", "GFLOP/s", log=True), (*rates, *caches), title=shape),),
     )
 
 

@@ -14,6 +14,7 @@ from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_least
+from profiler.arrays import F32
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",
@@ -50,9 +51,8 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     from pipelines.models import nets
 
     settings = {rung: {key: get(presets.load(name).config, key) for key in TAKEN} for rung, name in PRESETS.items()}
-    scoring = Scoring(
-        assign(Config(), {"model": "dnn", "dnn.net": params.net}), desk, frames=max(params.frames, COMPARED)
-    )
+    config = assign(Config(), {"model": "dnn", "dnn.net": params.net})
+    scoring = Scoring(config, desk, frames=max(params.frames, COMPARED))
     exact = scoring.scores(settings["vectors"]).argmax(axis=1)
     same = {rung: float((scoring.scores(some).argmax(axis=1) == exact).mean()) for rung, some in settings.items()}
     weight, _ = nets.load(nets.find(params.net)).head(0)
@@ -69,14 +69,14 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     )
 
 
-def loops_of(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> dict[str, Work]:
+def loops_of(weight: F32) -> dict[str, Work]:
     """The output layer for one frame: weight f32 [outputs, inputs] times a drawn frame, into an array of its own.
 
     Integers in numpy stand for the trap: its product of them has no tuned kernel.
     """
     from pipelines.labs import _kernels as kernels
 
-    x = np.random.default_rng(0).random(weight.shape[1], np.float32)
+    x: F32 = np.random.default_rng(0).random((weight.shape[1],), np.float32)
     out = np.empty(len(weight), np.float32)
     whole, whole_x = (np.round(64 * v).astype(np.int32) for v in (weight, x))
     sums = np.empty(len(weight), np.int32)
@@ -109,8 +109,7 @@ def judge(result: SweepResult) -> Finding:
         "int8_same_best": same_best,
         "numpy_integers_over_floats_time": value(loops.ratio(INTEGERS, LIBRARY)),
     }
-    per_frame = rungs.per_unit
-    numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= rungs.per_unit.table("{variant}_ms_per_frame", milliseconds)
     return Finding(all_of(at_least(vectors, 1.0), at_least(eight, 1.0)), why, numbers)
 
 
@@ -118,19 +117,15 @@ def picture(result: SweepResult) -> Chart:
     rungs, loops = result.timings.per_unit, result.more["loops"]
     shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)
+    whole = rungs.bars("whole net", rungs.cells(), milliseconds)
+    layer = loops.bars("output layer", loops.cells(), milliseconds)
+    alone = Axis("loop", categories=tuple(loops.variants))
     return Chart(
         Axis("rung", categories=tuple(rungs.variants)),
         time,
-        (rungs.bars("whole net", rungs.cells(), milliseconds),),
+        (whole,),
         title="the whole net",
-        beside=(
-            Chart(
-                Axis("loop", categories=tuple(loops.variants)),
-                time,
-                (loops.bars("output layer", loops.cells(), milliseconds),),
-                title=f"output layer alone, {shape}",
-            ),
-        ),
+        beside=(Chart(alone, time, (layer,), title=f"output layer alone, {shape}"),),
     )
 
 

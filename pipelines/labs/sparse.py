@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,8 +21,7 @@ from profiler.arrays import F32
 if TYPE_CHECKING:
     from pipelines.models.nets import Net
 
-SMALL: Final = 0.1
-SMALL_SHARE: Final = 0.7
+SMALL, SMALL_SHARE = 0.1, 0.7
 """The note: 70 % of the weights are below 0.1."""
 
 KEPT: Final = (2, 5, 10, 20, 30, 50, 70, 100)
@@ -70,30 +70,18 @@ def measure(params: Params, desk: Desk) -> Result:
     items = [item for item, _ in spoken(desk.speech(), params.speech_s)]
     with desk.part(0.0, 0.4):
         pruned, retrained = audits(configs, items, desk.progress, desk.stopping)
-    sweep = Sweep(
-        lambda kept: products_of(net, kept),
-        KEPT,
-        "dense and sparse in turns",
-        label="{variant}, {size} % kept",
-        together=True,
-    )
+    what, label = "dense and sparse in turns", "{variant}, {size} % kept"
+    sweep = Sweep(lambda kept: products_of(net, kept), KEPT, what, label, together=True)
     with desk.part(0.4, 1.0):
         timings = sweep.run(desk, params.seconds)
     whole = matrices(net)
+    every = np.concatenate([weight.ravel() for weight in whole.values()])
+    counts = {"whole": pruned.exact_count, "pruned": pruned.count, "retrained": retrained.count}
     return Result(
         timings=timings,
         below={name: below(weight) for name, weight in whole.items()},
-        counts={
-            "small": share_below(np.concatenate([w.ravel() for w in whole.values()]), SMALL),
-            "words": pruned.exact_count.reference_words,
-        },
-        by_variant={
-            "word_errors": {
-                "whole": pruned.exact_count.errors,
-                "pruned": pruned.count.errors,
-                "retrained": retrained.count.errors,
-            }
-        },
+        counts={"small": float((np.abs(every) < SMALL).mean()), "words": pruned.exact_count.reference_words},
+        by_variant={"word_errors": {name: count.errors for name, count in counts.items()}},
     )
 
 
@@ -102,15 +90,10 @@ def matrices(net: Net) -> dict[str, F32]:
     return layers | {"output": net.tensors["heads.0.weight"]}
 
 
-def share_below(weights: F32, limit: float) -> float:
-    """Share of the weights whose size is below `limit`."""
-    return float((np.abs(weights) < limit).mean())
-
-
 def below(weights: F32) -> list[float]:
+    """Share of the weights whose size is below each of LIMITS."""
     ordered = np.sort(np.abs(weights), axis=None)
-    found: list[float] = (np.searchsorted(ordered, LIMITS) / ordered.size).tolist()
-    return found
+    return [float(n) / ordered.size for n in np.searchsorted(ordered, LIMITS)]
 
 
 def variant(product: str, frames: int) -> str:
@@ -155,10 +138,9 @@ def dense_best(timings: Timings, frames: int) -> Cell:
 def judge(result: Result) -> Finding:
     timings, small, frames = result.timings, result.counts["small"], FRAMES[-1]
     gains = {}
-    for product in SPARSE:
-        for n in FRAMES:
-            dense, whole = dense_best(timings, n)
-            gains[product, n] = timings.ratio(dense, variant(product, n), whole, JUDGED)
+    for product, n in itertools.product(SPARSE, FRAMES):
+        dense, whole = dense_best(timings, n)
+        gains[product, n] = timings.ratio(dense, variant(product, n), whole, JUDGED)
     are_small: Verdict = HOLDS if small >= SMALL_SHARE else FAILS
     errors = {name: round(count) for name, count in result.by_variant["word_errors"].items()}
     why = (
@@ -169,11 +151,8 @@ def judge(result: Result) -> Finding:
         f"{counted(errors['whole'], 'is', 'are')} wrong before pruning, {errors['pruned']} "
         f"after it and {errors['retrained']} retrained."
     )
-    numbers: dict[str, float | None] = {
-        "below_0_1_share": small,
-        "words": result.counts["words"],
-        **{f"{name}_word_errors": float(count) for name, count in errors.items()},
-    }
+    numbers: dict[str, float | None] = {"below_0_1_share": small, "words": result.counts["words"]}
+    numbers |= {f"{name}_word_errors": float(count) for name, count in errors.items()}
     for (product, n), gain in gains.items():
         numbers[f"{product}_gain_at_30_percent_{n}_frames"] = value(gain)
         numbers[f"{product}_break_even_kept_{n}_frames"] = break_even(timings, product, n)
@@ -190,26 +169,26 @@ def break_even(timings: Timings, product: str, frames: int) -> float | None:
 
 def picture(result: Result) -> Chart:
     timings = result.timings
-    lines = []
-    for product, name in SPARSE.items():
-        for n in FRAMES:
-            dense = timings.time(*dense_best(timings, n))
-            label = f"{name}, {n} frame{'s' if n > 1 else ''}"
-            lines.append(timings.line(variant(product, n), label, lambda _, s, d=dense: d / s))  # type: ignore[misc]
+
+    def speed(product: str, n: int) -> Line:
+        dense = timings.time(*dense_best(timings, n))
+        name = f"{SPARSE[product]}, {counted(n, 'frame', 'frames')}"
+        return timings.line(variant(product, n), name, lambda _, s: dense / s)
+
+    lines = itertools.starmap(speed, itertools.product(SPARSE, FRAMES))
     weights = [Line(name, LIMITS, tuple(100 * v for v in shares)) for name, shares in result.below.items()]
+    distribution = Chart(
+        Axis("size of a weight", log=True),
+        Axis("weights that are smaller", "%", low=0.0, high=100.0),
+        (*weights, Mark(f"{SMALL}", SMALL, on="x"), Mark("claimed: 70 %", 70.0)),
+        title="weights of each layer",
+    )
     return Chart(
         Axis("weights kept", "%", log=True),
         Axis("speed beside the best dense product", "×", log=True),
         (*lines, Mark("dense", 1.0)),
         title="output layer",
-        beside=(
-            Chart(
-                Axis("size of a weight", log=True),
-                Axis("weights that are smaller", "%", low=0.0, high=100.0),
-                (*weights, Mark(f"{SMALL}", SMALL, on="x"), Mark("claimed: 70 %", 70.0)),
-                title="weights of each layer",
-            ),
-        ),
+        beside=(distribution,),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from pipelines.labs._scoring import NetResult, agreement, compared, percent_wrong, points, word_change, word_error_rate
+from pipelines.labs._scoring import NetResult, compared, percent_wrong, points, word_change
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import InBlocks, Lab, Parameters, Seconds, Words
 from pipelines.labs.desk import Desk
@@ -43,12 +43,10 @@ def measure(params: Params, desk: Desk) -> NetResult:
 def judge(result: NetResult) -> Finding:
     change = word_change(result.decoded[TAUGHT], result.decoded[LABELS])
     faster = result.timings.ratio(TEACHER, TAUGHT)
-    rates = {name: word_error_rate(counts) for name, counts in result.decoded.items()}
-    told_rates = {name: "unknown" if r is None else percent(r, 1) for name, r in rates.items()}
+    rates = {name: "unknown" if c.wer is None else percent(c.wer, 1) for name, c in result.decoded.items()}
     why = (
-        f"The taught net's word error rate is {told_rates[TAUGHT]} and that of the same net trained on labels "
-        f"{told_rates[LABELS]}: {points(change)}. The teacher's is {told_rates[TEACHER]}, at {ci(faster)} times "
-        "the time."
+        f"The taught net's word error rate is {rates[TAUGHT]} and that of the same net trained on labels "
+        f"{rates[LABELS]}: {points(change)}. The teacher's is {rates[TEACHER]}, at {ci(faster)} times the time."
     )
     if result.counts["bundled"]:
         why += " The labels were of these very voices: people's speech (--audio, --transcripts) is the test."
@@ -58,16 +56,16 @@ def judge(result: NetResult) -> Finding:
         "teacher_over_taught_time": value(faster),
     }
     for name, counts in result.decoded.items():
-        numbers[f"{key(name)}_wer"] = rates[name]
-        numbers[f"{key(name)}_same_best_as_teacher"] = agreement(counts)
-    numbers |= result.per_frame.table("{variant}_ms_per_frame", milliseconds)
+        numbers[f"{key(name)}_wer"] = counts.wer
+        numbers[f"{key(name)}_same_best_as_teacher"] = counts.agreement
+    numbers |= result.timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
     return Finding(at_most(change, 0.0), why, numbers)
 
 
 def picture(result: NetResult) -> Chart:
     counts = list(result.decoded.values())
-    same = tuple(100 * agreement(c) for c in counts)
-    times = result.per_frame.bars("time", result.timings.cells(result.decoded), milliseconds)
+    same = tuple(100 * each.agreement for each in counts)
+    times = result.timings.per_unit.bars("time", result.timings.cells(result.decoded), milliseconds)
     nets = Axis("net", categories=tuple(result.decoded))
     return Chart(
         nets,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
@@ -12,24 +13,19 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, percent, value
-from pipelines.labs.sweep import Sweep, SweepResult, Work, key
+from pipelines.labs.figures import ci, percent, saved, scaled, value
+from pipelines.labs.sweep import Sweep, SweepResult, key
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
+    from pipelines.scoring.continuous import ContinuousGmm
     from pipelines.scoring.selection.vq_table import Table
 
 FULL, BEST = "all Gaussians", "best Gaussian"
 WAYS: Final = ("flat", "tree")
 """Of finding a codeword; with the size of the codebook they are variants: "flat 16"."""
-
-NEAR_NAT: Final = 20.0
-"""As in `pipelines.experiments.audit`: senones further below the best decide little."""
-
-MOST: Final = 0.5
-"""exp is the reason if it makes up more than half of what the look-up saves."""
 
 BLOCK: Final = 64
 """Frames that are scored together where scores are compared."""
@@ -53,6 +49,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     By variant: `error`, mean |Δ| in nat near the best senone; `same_best`, share of frames with the same best senone;
     `bytes_read` and `exps` of a frame.
     """
+    from pipelines.experiments.audit import NEAR_NAT
     from pipelines.labs._scoring import difference, features_of, middle
     from pipelines.models.opening import open_model
     from pipelines.scoring.continuous import ContinuousGmm, pack
@@ -81,15 +78,12 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     few = middle(features, params.frames)
     row = np.empty((1, family.n_senones), np.float32)
 
-    def one_by_one(score: Callable[[Array, Array], None]) -> Work:
-        def run() -> None:
-            for t in range(len(few)):
-                score(few[t : t + 1], row)
-
-        return run
+    def one_by_one(score: Callable[[Array, Array], None]) -> None:
+        for t in range(len(few)):
+            score(few[t : t + 1], row)
 
     sweep = Sweep(
-        lambda _: {name: one_by_one(score) for name, score in scoring.items()},
+        lambda _: {name: partial(one_by_one, score) for name, score in scoring.items()},
         [params.frames],
         "look-ups in turns",
         label="{variant}",
@@ -115,34 +109,22 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     )
 
 
-def scorers(family: object, tables: Mapping[int, Table]) -> dict[str, Callable[[Array, Array], None]]:
-    """By variant, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
+def scorers(family: ContinuousGmm, tables: Mapping[int, Table]) -> dict[str, Callable[[Array, Array], None]]:
+    """By variant, what fills scores f32 [n, senones] from features f32 [n, 39]."""
     from pipelines.scoring.blocks import Meter
-    from pipelines.scoring.continuous import ContinuousGmm
     from pipelines.scoring.selection.vq_table import lookup
 
-    assert isinstance(family, ContinuousGmm)
+    def by_table(table: Table, way: str, features: Array, scores: Array) -> None:
+        words = np.empty((len(features), len(table.scores)), np.int32)
+        find = table.codebook.descend if way == "tree" else table.codebook.nearest
+        find(family.expand(features), words)
+        lookup(table.scores, words, scores)
+
     made: dict[str, Callable[[Array, Array], None]] = {
         FULL: lambda features, scores: family.score_all(features, scores, Meter()),
         BEST: lambda features, scores: family.score_all(features, scores, Meter(), best=True),
     }
-
-    def by_table(table: Table, tree: bool) -> Callable[[Array, Array], None]:
-        def score(features: Array, scores: Array) -> None:
-            words = np.empty((len(features), len(table.scores)), np.int32)
-            x = family.expand(features)
-            if tree:
-                table.codebook.descend(x, words)
-            else:
-                table.codebook.nearest(x, words)
-            lookup(table.scores, words, scores)
-
-        return score
-
-    for size, table in tables.items():
-        for way in WAYS:
-            made[f"{way} {size}"] = by_table(table, way == "tree")
-    return made
+    return made | {f"{way} {size}": partial(by_table, tables[size], way) for size in tables for way in WAYS}
 
 
 def codebooks(result: SweepResult) -> list[int]:
@@ -162,24 +144,19 @@ def judge(result: SweepResult) -> Finding:
         f"{percent(same_best[flat])}), and scores are off by {result.by_variant['error'][tree]:.2g} nat."
     )
     numbers: dict[str, float | None] = {"exp_share_of_saving": value(by_exp)}
+    numbers |= timings.per_unit.table("{variant}_frame_s")
     for variant in timings.variants:
         name = key(variant)
-        numbers[f"{name}_frame_s"] = timings.time(variant) / timings.size(variant)
         numbers[f"{name}_time_share"] = value(timings.ratio(variant, FULL))
         numbers[f"{name}_error_nat"] = result.by_variant["error"][variant]
         numbers[f"{name}_same_best"] = same_best[variant]
         numbers[f"{name}_bytes_per_frame"] = result.by_variant["bytes_read"][variant]
-    return Finding(all_of(at_most(whole, 1.0), at_most(by_exp, MOST)), why, numbers)
+    return Finding(all_of(at_most(whole, 1.0), at_most(by_exp, 0.5)), why, numbers)
 
 
 def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
     """Share of the look-up's saving (1 − `whole`) that the best Gaussian alone also saves (1 − `best`)."""
-    if best is None or whole is None or whole.ratio >= 1.0:
-        return None
-    saving = 1.0 - whole.ratio
-    if best.low is None or best.high is None:
-        return Ratio((1.0 - best.ratio) / saving)
-    return Ratio((1.0 - best.ratio) / saving, (1.0 - best.high) / saving, (1.0 - best.low) / saving, best.p)
+    return None if whole is None or whole.ratio >= 1.0 else scaled(saved(best), 1 / (1.0 - whole.ratio))
 
 
 def picture(result: SweepResult) -> Chart:
@@ -194,18 +171,10 @@ def picture(result: SweepResult) -> Chart:
     ]
     best = Line(BEST, x, (100 * same_best[BEST],) * len(sizes), dashed=True)
     names = (FULL, BEST, f"table, {size} words searched", f"table, tree of {size} words")
-    return Chart(
-        Axis("way of scoring", categories=names),
-        Axis("time per frame", "µs", log=True),
-        (times,),
-        beside=(
-            Chart(
-                Axis("codewords", log=True),
-                Axis("frames with the same best senone", "%", low=0.0, high=100.0),
-                (*kept, best),
-            ),
-        ),
-    )
+    right = Axis("frames with the same best senone", "%", low=0.0, high=100.0)
+    by_size = Chart(Axis("codewords", log=True), right, (*kept, best))
+    ways = Axis("way of scoring", categories=names)
+    return Chart(ways, Axis("time per frame", "µs", log=True), (times,), beside=(by_size,))
 
 
 LAB: Final = Lab(
