@@ -15,9 +15,9 @@ from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.processes.run_control import RunControl, RunRequest
 from app.model.recent import Memory
-from app.model.setup_progress import USUAL_S, SetUp
+from app.model.setup_progress import SetUp
 from pipelines import config as settings
-from pipelines.config import Config, Value
+from pipelines.config import Config
 from profiler.clock import FRAME_S
 from profiler.plain import clock
 from profiler.session.facts import COMPILING
@@ -31,14 +31,6 @@ SET_UP: Final = "set-up"  # Key of the seconds that the phases of the last set-u
 PROBLEM: Final = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
 LONG_S: Final = 10.0  # Seconds of a set-up from which on a recorded session is shown meanwhile
-
-
-def number(text: str) -> float:
-    """A number that was remembered as text; NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 class SetUpProgress(QObject):
@@ -70,8 +62,10 @@ class SetUpProgress(QObject):
         """Show what the worker reports."""
         now = time.monotonic()
         if self._set_up is None:
-            before = [number(text) for text in self._memory.texts(SET_UP)]
-            self._set_up = SetUp(now, before or USUAL_S)
+            before = list[float]()
+            with suppress(ValueError):
+                before = [float(text) for text in self._memory.texts(SET_UP)]
+            self._set_up = SetUp(now, before)
             self._ticks.start()
         self._set_up.update(stage, fraction, now)
         self._show()
@@ -122,7 +116,7 @@ class CurrentRun(QObject):
         self._stand_in: Path | None = None
         self.set_up = SetUpProgress(memory, self)
         self.set_up.time_left.connect(pipeline.prepare)
-        self.set_up.ended.connect(pipeline.be_ready)
+        self.set_up.ended.connect(lambda: pipeline.prepare(0))
         self.control = control = RunControl(worker, self)
         control.state_changed.connect(lambda _: self.changed.emit())
         control.progress.connect(self._on_progress)
@@ -210,32 +204,22 @@ class CurrentRun(QObject):
         """
         problems = [m for m in snapshot.session.markers if m.kind == PROBLEM or m.text.startswith(COMPILING)]
         for marker in problems[self._problems_shown :]:
-            if marker.kind != PROBLEM:
+            if marker.kind == PROBLEM:
+                self._on_refused(marker.text.partition("=")[0], marker.text)
+            else:
                 self.remarked.emit(self.tr("Decoding goes on: {0}.").format(marker.text))
-                continue
-            key = marker.text.partition("=")[0]
-            if any(option.key == key for option in self._pipeline.options):
-                self._pipeline.not_taken(key)
-            self.failed.emit(marker.text, "")
         self._problems_shown = len(problems)
 
     def _on_running(self, path: str) -> None:
         self._problems_shown = 0
         self._pipeline.run_started(self._config)
-        for key, value in self._changed_meanwhile():
-            self.control.set(key, value)
+        for key in (option.key for option in self._pipeline.options if option.live):
+            wanted = settings.get(self._pipeline.next, key)
+            if wanted != settings.get(self._config, key):  # somebody changed it while the run was being prepared
+                self.control.set(key, wanted)
         if path and (self.stands_in or self._follow(path)):
             self._memory.add_session(Path(path))
         self.changed.emit()
-
-    def _changed_meanwhile(self) -> list[tuple[str, Value]]:
-        """Live settings that a person changed while the run was being prepared."""
-        wanted = self._pipeline.next
-        return [
-            (option.key, settings.get(wanted, option.key))
-            for option in self._pipeline.options
-            if option.live and settings.get(self._config, option.key) != settings.get(wanted, option.key)
-        ]
 
     def _end(self) -> bool:
         """Whether a recorded session stood in for that of the run to its end."""
@@ -287,19 +271,16 @@ class CurrentRun(QObject):
     def _on_died(self, reason: str, session: str | None) -> None:
         was_shown = self.is_shown
         self._end()
+        text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")
         if session is None or self._remove_empty(session):
-            message = self.tr("The worker stopped ({0}) before the run began.").format(reason)
-        else:
-            if was_shown:
-                try:
-                    self._playhead.reopen()
-                except (OSError, ValueError) as error:
-                    self.failed.emit(str(error), "")
-            at = clock(self._playhead.n_frames * FRAME_S)
+            text = self.tr("The worker stopped ({0}) before the run began.")
+        elif was_shown:
             text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
-            if not was_shown:
-                text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")
-            message = text.format(reason, at, session)
+            try:
+                self._playhead.reopen()
+            except (OSError, ValueError) as error:
+                self.failed.emit(str(error), "")
+        message = text.format(reason, clock(self._playhead.n_frames * FRAME_S), session)
         self.died.emit(message, self._report(message))
 
     def _report(self, message: str) -> str:

@@ -176,12 +176,11 @@ class Effect:
         if self.words:
             parts.append(tr("Over the same utterances: {0}").format(self.words))
         elif self.lacking:
-            parts.append(
-                tr(
-                    "No utterance was decoded to its end before the change, so there are no word errors to compare; "
-                    "an A/B decodes one both ways."
-                )
+            lacking = tr(
+                "No utterance was decoded to its end before the change, so there are no word errors to compare; "
+                "an A/B decodes one both ways."
             )
+            parts.append(lacking)
         elif self.follows:
             parts.append(tr("What was decoded last comes again; words count at its end."))
         return "\n".join(parts)
@@ -276,9 +275,7 @@ def arm_name(a: Settings, b: Settings) -> str:
     value = b.get(key)
     if isinstance(value, bool):
         return tr("on") if value else tr("off")
-    names = {
-        value: name for option in known_settings.options() if option.key == key for value, name in option.words.items()
-    }
+    names = next((option.words for option in known_settings.options() if option.key == key), {})
     return tr(names[value]) if isinstance(value, int) and value in names else value_text(value)
 
 
@@ -312,20 +309,9 @@ def _effect_of(comparison: SameSpeech) -> Effect:
     kinds: dict[str, Kind] = {A_FASTER: "slower", B_FASTER: "faster", NO_DIFFERENCE: "no difference"}
     kind = kinds.get(comparison.verdict, "undecided")
     factor, low, high = (None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low))
-    return Effect(
-        kind,
-        factor,
-        low,
-        high,
-        before,
-        after,
-        of_words,
-        comparison.a_ns * 1e-6,
-        comparison.b_ns * 1e-6,
-        comparison.seconds,
-        comparison.repeats,
-        _missing(comparison) if kind == "undecided" else None,
-    )
+    a_ms, b_ms, turns = comparison.a_ns * 1e-6, comparison.b_ns * 1e-6, comparison.repeats
+    missing = _missing(comparison) if kind == "undecided" else None
+    return Effect(kind, factor, low, high, before, after, of_words, a_ms, b_ms, comparison.seconds, turns, missing)
 
 
 def _divided(ms: float, costs: Array, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:

@@ -160,9 +160,13 @@ class Pipeline(QObject):
         `by_hand`: a person did it, who may want to undo it.
         """
         try:
-            if why := self.locked or self._of_no_use(key):
+            at_once = self.running is not None and self._by_key[key].live
+            if why := self.locked or (self.unavailable_reason(key) if at_once else None):
                 raise ConfigError(why)
-            changed = settings.check(self._with(key, value))
+            changed = settings.replace(self.next, key, value)
+            if key == settings.FOLDER:  # it brings what it recommends
+                changed = settings.with_folder(self.next, str(settings.get(changed, key)), self.preset.config)
+            changed = settings.check(changed)
             if why := missing_file(changed, key):
                 raise ConfigError(why)
         except ConfigError as error:
@@ -171,18 +175,6 @@ class Pipeline(QObject):
             return False
         self._take(key, changed, by_hand)
         return True
-
-    def _with(self, key: str, value: Value) -> Config:
-        """The settings of the next run with one changed; a model folder brings what it recommends."""
-        changed = settings.replace(self.next, key, value)
-        if key != settings.FOLDER:
-            return changed
-        return settings.with_folder(self.next, str(settings.get(changed, key)), self.preset.config)
-
-    def _of_no_use(self, key: str) -> str | None:
-        """Return why the current run cannot apply a requested setting, or None."""
-        asked = self.running is not None and self._by_key[key].live
-        return self.unavailable_reason(key) if asked else None
 
     def _take(self, key: str, changed: Config, by_hand: bool) -> None:
         fitted = settings.get(changed, key)
@@ -267,13 +259,10 @@ class Pipeline(QObject):
         return session is None or settings.get(session, key) != self.value(key)
 
     def run_started(self, config: Config) -> None:
-        """A run began with ``config``."""
-        self.running = config
-        self.recorded = None
+        self.running, self.recorded = config, None
         self.replaced.emit()
 
     def run_ended(self) -> None:
-        """No run is under way any more."""
         if self.running is None:
             return
         self.running = None
@@ -283,13 +272,10 @@ class Pipeline(QObject):
             self.replaced.emit()
 
     def prepare(self, left_s: int | None) -> None:
-        """A run is being prepared, for `left_s` seconds more (None: not known)."""
-        self._say_ready(self.tr("not ready yet") if left_s is None else self.tr("ready in {0} s").format(left_s))
-
-    def be_ready(self) -> None:
-        self._say_ready("")
-
-    def _say_ready(self, text: str) -> None:
+        """A run is being prepared, for `left_s` seconds more (None: not known); 0: it is ready."""
+        text = (
+            self.tr("not ready yet") if left_s is None else self.tr("ready in {0} s").format(left_s) if left_s else ""
+        )
         if text != self.ready_in:
             self.ready_in = text
             self.readiness_changed.emit()

@@ -85,7 +85,13 @@ class Playhead(QObject):
             signal.connect(self._again.start)
         self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        axis.snap_points = self._snap_points
+
+        def snap_points(first_s: float, last_s: float) -> list[float]:
+            from app.model.scope import snap_points
+
+            return [] if self.session is None else snap_points(self.session, first_s, last_s)
+
+        axis.snap_points = snap_points
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -106,17 +112,9 @@ class Playhead(QObject):
         """Return what is to be drawn now, or None when no session is open."""
         if self.session is None or self.track is None:
             return None
-        return Snapshot(
-            session=self.session,
-            track=self.track,
-            cursor_frame=self.cursor_frame,
-            live=self.live,
-            following=self.following,
-            axis=self.axis,
-            desk=self._figures(self.session, self.track),
-            moving=self.following or self.playing,
-            reading=self._reading,
-        )
+        desk, moving = self._figures(self.session, self.track), self.following or self.playing
+        of_now = self.cursor_frame, self.live, self.following
+        return Snapshot(self.session, self.track, *of_now, self.axis, desk, moving, self._reading)
 
     def _figures(self, session: Session, track: CostTrack) -> DeskSnapshot:
         """The figures of the scope; while the cursor moves by itself, those worked out last may do."""
@@ -142,11 +140,6 @@ class Playhead(QObject):
         age = time.monotonic() - self._desk_made
         old = self._reading != self._desk_key[1][1] if self.live else age >= READ_S
         return old and age >= self._desk_took / DUTY
-
-    def _snap_points(self, first_s: float, last_s: float) -> list[float]:
-        from app.model.scope import snap_points
-
-        return [] if self.session is None else snap_points(self.session, first_s, last_s)
 
     # -- opening and closing ---------------------------------------------------------------
 
@@ -202,20 +195,18 @@ class Playhead(QObject):
         path = self.path
         if path is None:
             return
-        visible, selected, baseline = self.axis.visible, self.axis.selected, self.axis.baseline
-        stage, scope = self.axis.stage, self.axis.scope
-        was_following = self.following
-        position, axis_following = self._position, self.axis.following
+        axis, was_following, position = self.axis, self.following, self._position
+        place, visible, baseline = axis.place, axis.visible, axis.baseline
         self.open(path)
         if not was_following:
             self._position = min(position, float(self.n_frames))
-        if not axis_following:
-            self.axis.set_visible(*visible)
-        self.axis.choose_scope(scope)
-        if selected is not None:
-            self.axis.select(*selected)
-        self.axis.choose_stage(stage)
-        self.axis.pin(baseline)
+        if place.mode is None:
+            axis.set_visible(*visible)
+        axis.choose_scope(place.scope)
+        if place.selected is not None:
+            axis.select(*place.selected)
+        axis.choose_stage(place.stage)
+        axis.pin(baseline)
         self._emit()
 
     def rename(self, path: Path) -> None:
@@ -253,8 +244,7 @@ class Playhead(QObject):
             return
         if self._position >= self.n_frames:
             self._position = 0.0
-        self.following = False
-        self.playing = True
+        self.following, self.playing = False, True
         self.axis.follow_replay()
         self._last_tick = time.monotonic()
         self._timer.start(0)
@@ -277,9 +267,8 @@ class Playhead(QObject):
         """Return the frames that ``step`` visits: utterance starts, markers and both ends."""
         if self.session is None:
             return []
-        frames = {0, self.n_frames}
-        frames.update(u.first_frame for u in self.session.utterances)
-        frames.update(m.frame for m in self.session.markers)
+        starts = (u.first_frame for u in self.session.utterances)
+        frames = {0, self.n_frames, *starts, *(m.frame for m in self.session.markers)}
         return sorted(f for f in frames if 0 <= f <= self.n_frames)
 
     def select_from(self, first: bool) -> None:
@@ -367,7 +356,9 @@ class Playhead(QObject):
         elif self.playing:
             self._position += elapsed * self.speed / FRAME_S
             if self._position >= track.n_frames:
-                self._reached_end()
+                self._position = float(track.n_frames)
+                self.playing, self.following = False, self.live
+                self.mode_changed.emit()
         if fresh or self.cursor_frame != before:
             self._emit()
         if not (self.live or self.playing):
@@ -393,12 +384,6 @@ class Playhead(QObject):
             self.ended.emit(state)
             return True
         return fresh
-
-    def _reached_end(self) -> None:
-        self._position = float(self.n_frames)
-        self.playing = False
-        self.following = self.live
-        self.mode_changed.emit()
 
     def _moved(self) -> None:
         self.mode_changed.emit()

@@ -59,7 +59,7 @@ class Memory:
         values = tree.get("values") if isinstance(tree, dict) and tree.get("schema") == SCHEMA else None
         return {k: v for k, v in values.items() if _is_value(v)} if isinstance(values, dict) else None
 
-    def _put(self, key: str, value: Value | None) -> None:
+    def remember(self, key: str, value: Value | None) -> None:
         """Change a value of the file, which another window may have changed meanwhile; None: take it out."""
         found = self._read()
         self._values = self._values if found is None else found
@@ -88,10 +88,6 @@ class Memory:
             return default
         return value
 
-    def remember(self, key: str, value: Value) -> None:
-        """Remember a value under ``key``."""
-        self._put(key, value)
-
     def state(self, key: str) -> QByteArray | None:
         """Return a geometry or layout that was remembered here, or None."""
         seal, _, text = self.text(key).partition(" ")
@@ -105,11 +101,10 @@ class Memory:
     def remember_state(self, key: str, state: QByteArray) -> None:
         """Remember a geometry or layout under ``key``."""
         content = bytes(state.data())
-        self._put(key, f"{_seal(key, content)} {base64.b64encode(content).decode('ascii')}")
+        self.remember(key, f"{_seal(key, content)} {base64.b64encode(content).decode('ascii')}")
 
     def forget(self, key: str) -> None:
-        """Forget what is under ``key``."""
-        self._put(key, None)
+        self.remember(key, None)
 
     def layouts(self) -> list[str]:
         keys = (key.removeprefix(f"{LAYOUTS}/") for key in self._values if key.startswith(f"{LAYOUTS}/"))
@@ -146,11 +141,9 @@ class Memory:
 
     def export_folder(self) -> Path:
         """Where pictures and data go: the folder used last, else that of the user's pictures, else home."""
-        last = self.text(EXPORT_FOLDER)
-        if last and os.path.isdir(last):
+        if os.path.isdir(last := self.text(EXPORT_FOLDER)):
             return Path(last)
-        place = QStandardPaths.StandardLocation.PicturesLocation
-        pictures = QStandardPaths.writableLocation(place)
+        pictures = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.PicturesLocation)
         return Path(pictures) if pictures and os.path.isdir(pictures) else Path.home()
 
 

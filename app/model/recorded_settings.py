@@ -7,6 +7,7 @@ recording by moving its cursor.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -34,10 +35,9 @@ def settings_at(session: Session, frame: int) -> Config | None:
     known = _read.setdefault(session, {})
     key = (found.epoch, found.first_frame, found.applied_ns)
     if key not in known:
-        try:
+        known[key] = None
+        with suppress(ConfigError):
             known[key] = settings.from_dict(found.tree)
-        except ConfigError:
-            known[key] = None
     return known[key]
 
 

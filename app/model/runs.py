@@ -6,6 +6,7 @@ It begins if nothing else is under way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
@@ -55,17 +56,13 @@ class NextRun(QObject):
     def __init__(self, pipeline: Pipeline, memory: Memory, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pipeline, self._memory = pipeline, memory
-        self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
+        self.audio: AudioChoice | None = audio_choice.bundled()
+        if paths := memory.audio():
+            with suppress(ValueError):
+                self.audio = audio_choice.chosen(paths)
         self.elsewhere: Elsewhere | None = None
         self.is_demo = False
         self._leaves_demo = False
-
-    def _remembered(self) -> AudioChoice | None:
-        paths = self._memory.audio()
-        try:
-            return audio_choice.chosen(paths) if paths else None
-        except ValueError:
-            return None
 
     def choose(self, audio: AudioChoice) -> bool:
         """Decode ``audio`` from the next run on; returns whether loop and pace were the demo's and are set back."""
@@ -130,7 +127,7 @@ class Runs(QObject):
         super().__init__(parent)
         self._pipeline, self._worker = pipeline, tuple(worker)
         self._last_audio: AudioChoice | None = None
-        self._after: Callable[[], None] | None = None
+        self._after: Callable[[], None] | None = None  # What begins when the run under way is over
         self.other_run: Callable[[], str | None] = lambda: None
         """Why no run may begin although none is under way: a lab is, which it would disturb."""
         self.next = NextRun(pipeline, memory, self)
@@ -140,7 +137,7 @@ class Runs(QObject):
         current.ended.connect(self._on_ended)
         current.finished.connect(self._on_finished)
         for gone in (current.control.failed, current.control.died):
-            gone.connect(lambda *_: self._then(None))
+            gone.connect(self._forget_after)
         self.next.changed.connect(self._on_chosen)
 
     def unavailable_reason(self) -> str | None:
@@ -213,45 +210,45 @@ class Runs(QObject):
 
     def choose_preset(self, name: str) -> None:
         """Take a preset; during a run, ask what is to become of the run."""
-        if not self.control.busy:
-            self._pipeline.choose(name)
-        elif self.next.is_demo:
-            self._ask(name, partial(self.demo, name))
+        if self.control.busy:
+            self._ask(name, demo=self.next.is_demo)
         else:
-            self._ask(name, partial(self._start_with, name))
+            self._pipeline.choose(name)
 
     def demo_preset(self, name: str) -> None:
         """Run the demo with a preset; during a run, ask first."""
         if self.control.busy:
-            self._ask(name, partial(self.demo, name))
+            self._ask(name, demo=True)
         else:
             self.demo(name)
 
-    def _start_with(self, name: str) -> None:
-        self._pipeline.choose(name)
-        self.start()
-
-    def _ask(self, name: str, start: Callable[[], None]) -> None:
+    def _ask(self, name: str, demo: bool) -> None:
         """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
-        title = self.tr(presets.load(name).title)
+
+        def start() -> None:
+            if demo:
+                self.demo(name)
+            else:
+                self._pipeline.choose(name)
+                self.start()
+
         text = self.tr("Stop this run and start “{0}”, or use it for the next run?")
         answers = {
             self.tr("Finish this run and start"): partial(self.finish_then, start),
             self.tr("For the next run"): partial(self._pipeline.choose, name),
             self.tr("Cancel"): None,
         }
-        self.asked.emit(text.format(title), answers)
+        self.asked.emit(text.format(self.tr(presets.load(name).title)), answers)
 
     def finish_then(self, start: Callable[[], None]) -> None:
         if not self.control.busy:
             start()
             return
-        self._then(start)
+        self._after = start
         self.stop()
 
-    def _then(self, start: Callable[[], None] | None) -> None:
-        """What begins when the run under way is over."""
-        self._after = start
+    def _forget_after(self, *_: object) -> None:
+        self._after = None
 
     def _on_chosen(self) -> None:
         if not self.control.busy:

@@ -44,7 +44,7 @@ class SetUp:
     `usual`: seconds of each phase, as far as they are known from the set-up before.
     """
 
-    def __init__(self, now: float, usual: Sequence[float] = USUAL_S) -> None:
+    def __init__(self, now: float, usual: Sequence[float] = ()) -> None:
         known = [s for s in usual if math.isfinite(s) and s >= 0.0]
         self._usual = tuple(known) if len(known) == len(USUAL_S) else USUAL_S
         self._start = self._begun = now
@@ -80,13 +80,10 @@ class SetUp:
             if phase == self._phase or round(seconds)
         ]
 
-    def _phase_share(self, now: float) -> float:
-        usual = max(self._usual[self._phase], SHORTEST_S)
-        return max(self._within, 1.0 - math.exp(-(now - self._begun) / usual))
-
     def left_s(self, now: float) -> float:
-        after = sum(self._usual[self._phase + 1 :])
-        return self._usual[self._phase] * (1.0 - self._phase_share(now)) + after
+        usual, *after = self._usual[self._phase :]
+        done = max(self._within, 1.0 - math.exp(-(now - self._begun) / max(usual, SHORTEST_S)))
+        return usual * (1.0 - done) + sum(after)
 
     def share(self, now: float) -> float:
         """How much of the whole is done, 0…1; never less than before."""

@@ -133,22 +133,20 @@ class TimeAxis(QObject):
             self.baseline_changed.emit()
 
     @property
-    def baseline_frames(self) -> tuple[int, int] | None:
-        """Baseline as (first frame, exclusive last frame), whole frames, or None."""
-        return _frames(self.baseline)
-
-    @property
     def windowed(self) -> bool:
         return self.following and self._mode != "fit"
 
     @property
+    def baseline_frames(self) -> tuple[int, int] | None:
+        """Baseline as (first frame, exclusive last frame), whole frames, or None; so are the next two."""
+        return _frames(self.baseline)
+
+    @property
     def pointed_frames(self) -> tuple[int, int] | None:
-        """The marked place as (first frame, exclusive last frame), whole frames, or None."""
         return _frames(self.pointed)
 
     @property
     def selected_frames(self) -> tuple[int, int] | None:
-        """Selection as (first frame, exclusive last frame), whole frames, or None."""
         return _frames(self.selected)
 
     @property
@@ -162,8 +160,7 @@ class TimeAxis(QObject):
     def go_to(self, place: Place) -> None:
         """Take on all of a place."""
         mode, visible, selected, stage, scope = place
-        self._mode, self._chosen = mode or "tail", True
-        self._set_following(mode is not None)
+        self._follow(mode or "tail", following=mode is not None)
         if mode == "tail":
             visible = self.cursor - visible[1], self.cursor
         if mode in (None, "tail"):
@@ -201,37 +198,32 @@ class TimeAxis(QObject):
             self.cursor_changed.emit(cursor)
 
     def set_visible(self, t0: float, t1: float) -> None:
-        self._mode, self._chosen = "tail", True
-        self._set_following(self.following and t0 <= self.cursor <= t1 and t1 >= self.end)
+        self._follow("tail", following=self.following and t0 <= self.cursor <= t1 and t1 >= self.end)
         self._show(t0, t1)
 
     def zoom(self, factor: float, at: float | None = None) -> None:
         """Widen (``factor`` > 1) or narrow the range about ``at`` (default: cursor or middle)."""
         if not (math.isfinite(factor) and factor > 0):
             raise ValueError(f"zoom factor must be a positive number, not {factor!r}")
-        self._chosen = True
         t0, t1 = self.visible
         tail = self.following and at is None
         if at is None:
             at = min(t1, self.cursor) if tail else (t0 + t1) / 2
         new0, new1 = at - (at - t0) * factor, at + (t1 - at) * factor
-        if tail and new0 <= 0.0 and new1 >= self.end:
+        if not tail:
+            self.set_visible(new0, new1)
+        elif new0 <= 0.0 and new1 >= self.end:
             self.fit()
-            return
-        if tail:
-            self._mode = "tail"
-            self._set_following(True)
+        else:
+            self._follow("tail")
             self._show(new0, new1)
             self._follow_cursor()
-            return
-        self.set_visible(new0, new1)
 
     def pan(self, fraction: float) -> None:
         """Move the range by ``fraction`` of its width; the user now leads, following ends."""
         t0, t1 = self.visible
         shift = (t1 - t0) * fraction
-        self._mode, self._chosen = "tail", True
-        self._set_following(False)
+        self._follow("tail", following=False)
         self._show(t0 + shift, t1 + shift)
 
     def reveal(self, first: float, last: float, around: float) -> None:
@@ -246,8 +238,7 @@ class TimeAxis(QObject):
         self.select(first, last)
 
     def fit(self) -> None:
-        self._mode, self._chosen = "fit", True
-        self._set_following(True)
+        self._follow("fit")
         self._follow_cursor()
 
     def end_growing(self) -> None:
@@ -305,6 +296,11 @@ class TimeAxis(QObject):
         if name != self.stage:
             self.stage = name
             self.stage_changed.emit()
+
+    def _follow(self, mode: _Mode, following: bool = True) -> None:
+        """Somebody has chosen how the axis follows."""
+        self._mode, self._chosen = mode, True
+        self._set_following(following)
 
     def _set_following(self, following: bool) -> None:
         changed, self.following = following != self.following, following
