@@ -15,11 +15,9 @@ from dataclasses import asdict, dataclass
 
 from profiler.process import children
 
-KEYS = ("device", "search.device")
-"""Settings with choices that not every machine can make."""
+KEYS = ("device", "search.device")  # settings with choices that not every machine can make
 
-PATIENCE_S = 120.0
-"""Importing torch from a cold disk takes up to a minute."""
+PATIENCE_S = 120.0  # importing torch from a cold disk takes up to a minute
 
 SEARCH_OBSTACLES = {
     # In torch, min and max of scatter_reduce are not there for int64 on MPS.

@@ -11,8 +11,7 @@ from pipelines.audio.formats import SUFFIXES
 from pipelines.audio.loading import AudioError, printable
 from profiler.files import inputs
 
-MAX_PARTS = 64
-"""Maximum parts of a pattern of files; deeper ones recurse deeper than Python does."""
+MAX_PARTS = 64  # maximum parts of a pattern of files; deeper ones recurse deeper than Python does
 
 
 def collect(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) -> list[Path]:
@@ -77,7 +76,7 @@ def _matching(pattern: Path) -> list[Path]:
     found = list(base.glob("/".join(wild)))
     if any(part.startswith(".") for part in wild):
         return found
-    # As the shell does: a wildcard names nothing hidden.
+    # as the shell does: a wildcard names nothing hidden.
     return [p for p in found if not any(n.startswith(".") for n in p.relative_to(base).parts)]
 
 

@@ -20,21 +20,17 @@ from pipelines.audio.link_file import Content, Fault
 
 UNKNOWN_SIZE: Final = 0x7FFF_F000
 """32-bit sizes from here on are placeholders of programs that write into a pipe; so are sizes of a terabyte."""
-MAX_CHUNKS: Final = 10_000
-"""Editors that write a chunk for every marker write a few hundred before the sound."""
+MAX_CHUNKS: Final = 10_000  # editors that write a chunk for every marker write a few hundred before the sound
 MAX_PAGES: Final = 5_000_000
 """Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
 MAX_TAGS: Final = 100  # one behind the other
 TOLERATED: Final = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
-TOLERATED_SAMPLES: Final = 256
-"""The same of a header that counts samples: 512 bytes of 16 bits."""
-MPEG_FRAME: Final = 1152
-"""Samples: some encoders count the frame that bears their note."""
+TOLERATED_SAMPLES: Final = 256  # the same of a header that counts samples: 512 bytes of 16 bits
+MPEG_FRAME: Final = 1152  # samples: some encoders count the frame that bears their note
 LEAST_UNREAD: Final = 1024
 """Least number of bytes after the sound that is reported; fewer are 30 ms of sound at most, or padding."""
-LOOKED_BACK: Final = 1 << 16
-"""Bytes that a decoder of FLAC may have read beyond the end of a recording."""
+LOOKED_BACK: Final = 1 << 16  # bytes that a decoder of FLAC may have read beyond the end of a recording
 
 
 @dataclass
@@ -149,16 +145,12 @@ class _Form(NamedTuple):
     """How the chunks of a container are written."""
 
     name: str
-    head: int
-    """Bytes before the first chunk."""
-    sound: bytes
-    """Name of the chunk that holds the sound."""
+    head: int  # bytes before the first chunk
+    sound: bytes  # name of the chunk that holds the sound
     size: struct.Struct
-    size_at: int
-    """Place of the size in a chunk's head."""
+    size_at: int  # place of the size in a chunk's head
     chunk_head: int
-    before: int = 0
-    """Bytes in the sound's chunk before the samples."""
+    before: int = 0  # bytes in the sound's chunk before the samples
     counts_head: bool = False
     align: int = 2
 

@@ -66,8 +66,7 @@ def raw_format(text: str) -> dict[str, int | str]:
 WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
 
 
-NIST: Final = b"NIST_1A\n"
-"""How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
+NIST: Final = b"NIST_1A\n"  # how the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too
 SHORTEN: Final = "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"
 MP3_IN_WAV: Final = 0x55
 

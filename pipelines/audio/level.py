@@ -14,8 +14,7 @@ FULL_SCALE: Final = {"PCM_S8": 127 / 128, "PCM_U8": 127 / 128, "ULAW": 32_124 / 
 """The largest sample of a subtype, where that is not the one of 16 bits."""
 CLIPPED_SHARE: Final = 1e-3
 """Samples at full scale of all: fewer lie there in loud recordings that are not clipped."""
-SILENT: Final = 1e-3
-"""60 dB below full scale: speech at -50 dB is still recognised."""
+SILENT: Final = 1e-3  # 60 dB below full scale: speech at -50 dB is still recognised
 CANCELLED: Final = 0.1
 """Of the power that the mean of channels has where they have nothing in common. Channels that are alike have more."""
 

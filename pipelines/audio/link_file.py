@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pipelines.audio.containers import Link
 
 SCAN: Final = 1 << 20  # bytes searched at once
-STRETCH: Final = 64
-"""MPEG frames of one recording differ 40-fold in their length at most."""
+STRETCH: Final = 64  # MPEG frames of one recording differ 40-fold in their length at most
 BUFFER_BYTES: Final = 1 << 16  # read from a file at once
 STDERR: Final = 2
 TAG_BYTES: Final = 128  # an ID3v1 tag, at the end of a file

@@ -48,8 +48,7 @@ LONGEST_S = 3 * 3600
 MAX_FILE_BYTES = 64 << 30
 """Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
-MAX_LINKS = 12_000
-"""Recordings joined in one file: three hours of pieces of a second are 10,800."""
+MAX_LINKS = 12_000  # recordings joined in one file: three hours of pieces of a second are 10,800
 ENDS_EARLY_S = 0.01  # a frame: a file that ends so much before the part asked for gets a note
 SEEKABLE = ("PCM", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Subtypes in which a place is found by its number; others are decoded from the start."""

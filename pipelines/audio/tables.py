@@ -29,8 +29,7 @@ END: Final = ("end", "stop", "end_time", "stop_time", "end_s")
 DURATION: Final = ("duration", "dur", "duration_s")
 CHANNEL: Final = ("channel", "side", "channel_id", "channel_selector")
 SPEAKER: Final = ("speaker", "speaker_id", "spk")
-RECORDING: Final = ("recording_id",)
-"""What a list of supervisions (lhotse) has in place of a file."""
+RECORDING: Final = ("recording_id",)  # what a list of supervisions (lhotse) has in place of a file
 DELIMITERS: Final = "\t,;|"
 MAX_TRANSCRIPT: Final = 400_000
 """Characters said in one file: three hours at four words a second are some 260 000."""

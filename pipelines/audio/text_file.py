@@ -14,12 +14,10 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 WHAT = "a file of transcripts"
-MAX_TABLE_BYTES = 64 << 20
-"""The transcripts of the thousand hours of LibriSpeech have 60 MB."""
+MAX_TABLE_BYTES = 64 << 20  # the transcripts of the thousand hours of LibriSpeech have 60 MB
 MAX_TABLE_LINES = 500_000
 CHANNELS = {"a": 0, "b": 1, "left": 0, "right": 1, "l": 0, "r": 1}
-PACKED = b"\x1f\x8b"
-"""How a file packed with gzip begins."""
+PACKED = b"\x1f\x8b"  # how a file packed with gzip begins
 
 
 @dataclass(frozen=True, slots=True)

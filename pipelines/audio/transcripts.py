@@ -23,8 +23,7 @@ from pipelines.audio.text_file import Row, TextFile, channel_of, opened, part, s
 from profiler.files import inputs
 from profiler.plain import one_line
 
-LOOKED_AT = 20
-"""Lines by which a format is known."""
+LOOKED_AT = 20  # lines by which a format is known
 
 WAV_SCP, SEGMENTS = "wav.scp", "segments"
 """Kaldi's list of sound files and of their parts, in the folder of its `text`."""

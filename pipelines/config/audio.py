@@ -32,8 +32,7 @@ class Audio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
 
 
-SOUND = ("audio.channel", "audio.raw")
-"""Settings that decide what is decoded, and not how."""
+SOUND = ("audio.channel", "audio.raw")  # settings that decide what is decoded, and not how
 
 
 LONGEST_MS = 5000

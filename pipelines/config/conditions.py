@@ -3,18 +3,15 @@
 DEVICES = ("torch-cpu", "cuda", "mps", "xpu")
 """Devices that torch computes on, if the machine has them; torch-cpu is its code for the processor."""
 
-MIXTURES = ("ptm", "continuous", "single-stream")
-"""The acoustic models that score by Gaussian mixtures."""
+MIXTURES = ("ptm", "continuous", "single-stream")  # the acoustic models that score by Gaussian mixtures
 
-CTC = {"model": ("ctc",)}
-"""A net whose outputs are units and a blank."""
+CTC = {"model": ("ctc",)}  # a net whose outputs are units and a blank
 NOT_CTC = {"model": (*MIXTURES, "dnn")}
 
 ALL_SENONES = {"gmm.senones": ("all",)}
 """For strategies that share work among a group of senones: computing only some of them saves nothing."""
 
-UNTIED = {"model": ("continuous", "single-stream")}
-"""Models in which each senone has its own Gaussians."""
+UNTIED = {"model": ("continuous", "single-stream")}  # models in which each senone has its own Gaussians
 
 LISTED = {"gmm.selection.enabled": (True,), "gmm.selection.method": ("vq", "vq-tree")} | UNTIED
 """Shortlists of Gaussians that can be computed in more than one way."""

@@ -14,10 +14,8 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from pipelines.config.options import Option, Value
 
-LONGEST_TEXT: Final = 4096
-"""Maximum characters of a text setting: no file path is longer."""
-SHOWN: Final = 60
-"""Characters of an unknown key or value that the message repeats; our longest key has 28."""
+LONGEST_TEXT: Final = 4096  # maximum characters of a text setting: no file path is longer
+SHOWN: Final = 60  # characters of an unknown key or value that the message repeats; our longest key has 28
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}

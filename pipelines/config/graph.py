@@ -9,8 +9,7 @@ import msgspec
 from pipelines.config.conditions import CTC
 from pipelines.config.options import setting
 
-NO_GRAMMAR = {"graph.grammar": ("",)}
-"""A grammar alone defines what can be recognised."""
+NO_GRAMMAR = {"graph.grammar": ("",)}  # a grammar alone defines what can be recognised
 
 
 class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -32,8 +32,7 @@ VOSK: Final = ("conf/model.conf", "model.conf")
 FILES: Final = (*VOSK, "conf/decode.conf", "decode.conf", "conf/decode.config")
 MODELS: Final = ("final.mdl", "am/final.mdl")
 NET_MARK: Final = b"<Nnet3>"
-HEAD: Final = 8 << 20
-"""Bytes of a model's file in which its net begins, after the transition model."""
+HEAD: Final = 8 << 20  # bytes of a model's file in which its net begins, after the transition model
 LARGEST_MODEL: Final = 200 << 20
 ITS_NET: Final = {"model": "dnn", "dnn.net": Dnn().net, "dnn.shrink": Dnn().shrink}
 """What a model with a net of its own needs."""
@@ -55,8 +54,7 @@ SETTINGS: Final = {
     **{f"endpoint.rule{n}.max-relative-cost": f"stream.rule{n}_cost" for n in (2, 3)},
     "endpoint.rule5.min-utterance-length": "stream.rule5_length_s",
 }
-KALDI_CHUNK: Final = 20
-"""Kaldi's default of frames-per-chunk."""
+KALDI_CHUNK: Final = 20  # Kaldi's default of frames-per-chunk
 SUBSAMPLING: Final = "frame-subsampling-factor"
 MOST_SUBSAMPLING: Final = 16
 PENALTY: Final = "search.insertion_penalty"
@@ -78,8 +76,7 @@ CTC_FILES: Final = (("model.onnx", "tokens.txt"), ("model.int8.onnx", "tokens.tx
 """What the folder of a CTC net has: one of these."""
 CTC: Final[Mapping[str, Value]] = {"model": "ctc", "search.acoustic_scale": 1.0, PENALTY: 0.0}
 OLD_VOSK_MARK: Final = "ivector/final.ie"
-LARGEST: Final = 64 << 10
-"""Bytes of a file of options."""
+LARGEST: Final = 64 << 10  # bytes of a file of options
 
 
 @dataclass(frozen=True)

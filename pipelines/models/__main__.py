@@ -16,40 +16,35 @@ from pipelines.models import dictionary
 from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.errors import ModelError
 from pipelines.models.opening import ctc_model, front_end, read_model
-from pipelines.models.sphinx.definition import ModelDefinition
 from profiler.process.children import read_arguments
 
 
 def main() -> int:
     """Write the notes of the model; 2 with one sentence where it cannot be used."""
     (folder,) = read_arguments("pipelines.models", __doc__, "FOLDER")
+    more = []
     try:
         model = ctc_model(folder) if is_ctc(folder) else read_model(Path(folder))
         made = front_end(model)
-        table = _operators(made) if isinstance(made, CtcFrontEnd) else []
+        if isinstance(made, CtcFrontEnd):
+            rows = [
+                (r.block, r.kind, f"{r.calls:,}", f"{r.ns / 1e6:.2f}", f"{r.gflop:.3f}") for r in made.profile.operators
+            ]
+            rows = [("block", "operator", "calls", "ms", "GFLOP"), *rows]
+            more = [f"{block:24} {kind:28} {calls:>6} {ms:>9} {flop:>9}" for block, kind, calls, ms, flop in rows]
+        elif not has_graph(folder):
+            mdef = model.mdef
+            fillers = {phone for phone, filler in zip(mdef.phones, mdef.filler, strict=True) if filler}
+            speech = frozenset(mdef.phones) - fillers
+            dictionary.default().without_stress(speech).check_phones(speech, fillers)
+    except dictionary.DictionaryError as problem:
+        more = [str(problem)]
     except (ModelError, FeatureParameterError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    unfit = [] if is_ctc(folder) or has_graph(folder) else _phones_that_lack(model.mdef)
     about = f"{model.origin}: {model.kind}, {len(model.mdef.phones)} phones, {model.n_senones:,} senones"
-    sys.stdout.write("\n".join([*(model.notes or [about]), *unfit, *table]) + "\n")
+    sys.stdout.write("\n".join([*(model.notes or [about]), *more]) + "\n")
     return 0
-
-
-def _phones_that_lack(definition: ModelDefinition) -> list[str]:
-    fillers = {phone for phone, filler in zip(definition.phones, definition.filler, strict=True) if filler}
-    speech = frozenset(definition.phones) - fillers
-    try:
-        dictionary.default().without_stress(speech).check_phones(speech, fillers)
-    except dictionary.DictionaryError as problem:
-        return [str(problem)]
-    return []
-
-
-def _operators(made: CtcFrontEnd) -> list[str]:
-    rows = [(r.block, r.kind, f"{r.calls:,}", f"{r.ns / 1e6:.2f}", f"{r.gflop:.3f}") for r in made.profile.operators]
-    head = ("block", "operator", "calls", "ms", "GFLOP")
-    return [f"{b:24} {k:28} {c:>6} {ms:>9} {g:>9}" for b, k, c, ms, g in (head, *rows)]
 
 
 if __name__ == "__main__":

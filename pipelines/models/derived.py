@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -38,26 +39,29 @@ def create(shape: tuple[int, int, int, int]) -> dict[str, Array]:
     return {name: np.empty(size, np.float32) for name, size in _shapes(shape).items()}
 
 
-def keep(name: str, base: AcousticModel, arrays: Mapping[str, Array], origin: str) -> AcousticModel:
-    """The model of `arrays`, kept under `name` where there is a cache; its arrays cannot be written."""
+def kept_or_made(
+    name: str, base: AcousticModel, shape: tuple[int, ...], make: Callable[[], tuple[dict[str, Array], str]]
+) -> AcousticModel:
+    """The model whose means have that `shape`, from the cache if it is there and whole; its arrays cannot be written.
+
+    Else `make` gives its arrays and where they come from; they are kept under `name` where there is a cache.
+    """
+
+    def find() -> AcousticModel | None:
+        found = cache.find(cache.MODELS, name)
+        with suppress(ModelError):
+            return None if found is None else of_kept(name, base, found, shape)
+        return None
+
+    if (model := find()) is not None:
+        return model
+    arrays, origin = make()
     cache.keep(cache.MODELS, name, arrays, {"origin": origin})
-    found = find(name, base, arrays["means"].shape)
-    if found is None:  # it could not be kept
-        for array in arrays.values():
-            array.flags.writeable = False
-        found = made(name, base, arrays, origin)
-    return found
-
-
-def find(name: str, base: AcousticModel, shape: tuple[int, ...]) -> AcousticModel | None:
-    """The model kept under `name`, its means of that shape; None unless it is there and whole."""
-    found = cache.find(cache.MODELS, name)
-    if found is None:
-        return None
-    try:
-        return of_kept(name, base, found, shape)
-    except ModelError:
-        return None
+    if (model := find()) is not None:
+        return model
+    for array in arrays.values():  # it could not be kept
+        array.flags.writeable = False
+    return made(name, base, arrays, origin)
 
 
 def of_kept(name: str, base: AcousticModel, kept: cache.Kept, shape: tuple[int, ...]) -> AcousticModel:
@@ -106,22 +110,20 @@ def untied(
     m = min(components, base.n_densities)
     name = f"untied-{m}-{key(base, {'untied': m, 'recipe': UNTYING})}"
     shape = (base.n_senones, base.n_streams, m, base.means.shape[3])
-    found = find(name, base, shape)
-    if found is not None:
-        return found
-    arrays = create(shape)
-    kept = []
-    for stream in range(base.n_streams):
-        progress("untying the codebooks", stream / base.n_streams)
-        if cancelled():
-            raise Cancelled
-        kept.append(_untie(base, stream, m, arrays))
-    shares = " ".join(f"{share:.2f}" for share in kept)
-    origin = (
-        f"continuous, {m} Gaussians per senone and stream, untied from the {base.origin}; "
-        f"share of the mixture weights kept in each stream: {shares}"
-    )
-    return keep(name, base, arrays, origin)
+
+    def make() -> tuple[dict[str, Array], str]:
+        arrays, kept = create(shape), []
+        for stream in range(base.n_streams):
+            progress("untying the codebooks", stream / base.n_streams)
+            if cancelled():
+                raise Cancelled
+            kept.append(f"{_untie(base, stream, m, arrays):.2f}")
+        return arrays, (
+            f"continuous, {m} Gaussians per senone and stream, untied from the {base.origin}; "
+            f"share of the mixture weights kept in each stream: {' '.join(kept)}"
+        )
+
+    return kept_or_made(name, base, shape, make)
 
 
 def _untie(base: AcousticModel, stream: int, m: int, arrays: dict[str, Array]) -> float:

@@ -24,14 +24,11 @@ from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line, printable
 
-MAX_FILE_BYTES = 32 << 20
-"""cmudict with its 134 000 words has 3.2 MB."""
+MAX_FILE_BYTES = 32 << 20  # cmudict with its 134 000 words has 3.2 MB
 MAX_PRONUNCIATIONS = 1_000_000
-SHOWN_WORD = 40
-"""Characters of a word that a sentence repeats."""
+SHOWN_WORD = 40  # characters of a word that a sentence repeats
 _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
-JOINERS = "\u200c\u200d"
-"""Characters that do not show and that words of many scripts need."""
+JOINERS = "\u200c\u200d"  # characters that do not show and that words of many scripts need
 _COMMENT = (";;;", "##")
 _PROBABILITY = re.compile(r"\d*\.\d+(?:[eE][-+]?\d+)?")
 _STRESSED = re.compile(r"[A-Z]+[0-2]")

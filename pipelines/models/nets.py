@@ -42,8 +42,7 @@ LARGEST_CARD = 1 << 20  # bytes; those that are shipped have some thousands
 LARGEST_STATISTIC = 1e9
 SUFFIXES = (".safetensors", ".onnx")
 MASK, KEPT = ".mask", ".kept"
-BLOCK = 16
-"""Outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32."""
+BLOCK = 16  # outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
 Reach = Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT)]
@@ -60,11 +59,9 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Description of the weights: all that is needed to compute with them, and their origin."""
 
     format: str
-    left: Reach
-    """Frames of context before the scored one; `right`: after it."""
+    left: Reach  # frames of context before the scored one; `right`: after it
     right: Reach
-    mean: list[float]
-    """Of each feature of a frame; (feature − mean) · scale goes in."""
+    mean: list[float]  # of each feature of a frame; (feature − mean) · scale goes in
     scale: list[float]
     senones: Count
     layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)] = []

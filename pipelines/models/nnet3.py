@@ -104,8 +104,7 @@ class Term:
         return self.before + self.after
 
 
-Part = tuple[Term, ...]
-"""A sum."""
+Part = tuple[Term, ...]  # a sum
 
 
 @dataclass(frozen=True, eq=False)

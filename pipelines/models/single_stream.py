@@ -97,17 +97,16 @@ def resampled(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AcousticModel:
     """The model fitted to samples of `base`, from the cache or made now; takes up to a minute."""
-    name = name_of(base, components, "resampled")
-    found = derived.find(name, base, shape_of(base, components))
-    if found is not None:
-        return found
-    arrays = derived.create(shape_of(base, components))
-    fit(base, arrays, "resampling the mixtures", progress=progress, cancelled=cancelled)
-    origin = (
-        f"single-stream, {components} Gaussians per senone, resampled from the {base.origin}; "
-        "not re-estimated on speech"
-    )
-    return derived.keep(name, base, arrays, origin)
+
+    def make() -> tuple[dict[str, Array], str]:
+        arrays = derived.create(shape_of(base, components))
+        fit(base, arrays, "resampling the mixtures", progress=progress, cancelled=cancelled)
+        return arrays, (
+            f"single-stream, {components} Gaussians per senone, resampled from the {base.origin}; "
+            "not re-estimated on speech"
+        )
+
+    return derived.kept_or_made(name_of(base, components, "resampled"), base, shape_of(base, components), make)
 
 
 def fit(
@@ -125,22 +124,12 @@ def fit(
     A senone's samples count as `prior` frames. `title` is passed to `progress`.
     """
     frames = frames or no_frames(base)
-    deviations = np.sqrt(base.variances)
     cumulative = np.cumsum(base.weights, axis=1)
-    old = Densities(base.means, deviations, cumulative, base.senone_codebook)
+    old = Densities(base.means, np.sqrt(base.variances), cumulative, base.senone_codebook)
     new = Mixtures(arrays["means"], arrays["variances"], arrays["weights"])
     for first in range(0, base.n_senones, AT_ONCE):
         progress(title, first / base.n_senones)
         if cancelled():
             raise Cancelled
-        estimation.fit(
-            old,
-            frames,
-            new,
-            first,
-            min(first + AT_ONCE, base.n_senones),
-            samples=samples,
-            prior=prior,
-            steps=STEPS,
-            rng=np.random.default_rng([SEED, first]),
-        )
+        last, rng = min(first + AT_ONCE, base.n_senones), np.random.default_rng([SEED, first])
+        estimation.fit(old, frames, new, first, last, samples=samples, prior=prior, steps=STEPS, rng=rng)

@@ -23,8 +23,7 @@ from profiler.costs import NUMPY_CALL, Cost, Linear
 from profiler.spans import Lane, NullLane, Recorder
 
 FBANK = "frontend.fbank"
-PIECE_FRAMES = 512
-"""Frames of features for a span."""
+PIECE_FRAMES = 512  # frames of features for a span
 
 
 class Sound:
@@ -38,8 +37,7 @@ class Sound:
 class CtcFrontEnd:
     """The front end of a model that is a CTC net."""
 
-    adapts, chunk = False, 1
-    """As `mfcc.Mfcc`."""
+    adapts, chunk = False, 1  # as `mfcc.Mfcc`
 
     def __init__(self, net: Ctc) -> None:
         """ModelError if onnxruntime cannot compute the net; FeatureParameterError where its features cannot be made."""

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from onnxruntime import NodeArg
 
-WINDOW: Final = 2_000
-"""Frames: as long as most of what CTC nets are trained on."""
+WINDOW: Final = 2_000  # frames: as long as most of what CTC nets are trained on
 AROUND: Final = 104
 """Frames on either side that a window hears and gives no scores of: a multiple of the frames for an output."""
-LEAST: Final = 16
-"""Frames that a net gets at least: the convolutions at its input take seven or nine."""
+LEAST: Final = 16  # frames that a net gets at least: the convolutions at its input take seven or nine
 MOST_LACKING: Final = 8
 """Outputs that a net may give fewer than its frames say: convolutions without padding take some at both ends."""
 
@@ -161,8 +159,7 @@ _DTYPES: Final[Mapping[str, str]] = {
     "tensor(int64)": "int64",
     "tensor(int32)": "int32",
 }
-LARGEST_STATE: Final = 1 << 24
-"""Numbers."""
+LARGEST_STATE: Final = 1 << 24  # numbers
 
 
 def _dtype(path: Path, end: NodeArg) -> str:

@@ -38,14 +38,10 @@ BLANKS: Final = ("<blk>", "<blank>", "<eps>")
 """Names of the blank, in the order in which sherpa-onnx looks for them."""
 BOUNDARY: Final = "<wb>"
 MOST_UNITS: Final = 65_536
-LARGEST_LIST: Final = 4 << 20
-"""Bytes of the list of units."""
-TRIED: Final = (1, 40, 100, 1_000, WINDOW + 2 * AROUND)
-"""Frames of silence that a net is tried on."""
-LONG: Final = 100
-"""Frames from which the number of outputs tells how many each is for."""
-NORMAL: Final = 1e-2
-"""How far the probabilities of an output, rounded to 16 bits, may be from 1 together."""
+LARGEST_LIST: Final = 4 << 20  # bytes of the list of units
+TRIED: Final = (1, 40, 100, 1_000, WINDOW + 2 * AROUND)  # frames of silence that a net is tried on
+LONG: Final = 100  # frames from which the number of outputs tells how many each is for
+NORMAL: Final = 1e-2  # how far the probabilities of an output, rounded to 16 bits, may be from 1 together
 
 
 def load(directory: str, cancelled: Callable[[], bool] = lambda: False) -> Ctc:

@@ -32,14 +32,11 @@ from profiler.costs import Cost, Linear
 from profiler.files.inputs import MIB, read_json
 from profiler.plain import one_line
 
-LENGTHS: Final = (100, 300, 900)
-"""Frames: three points make a square."""
-TURNS: Final = 5
-"""Calls of each length; of each operator the fastest counts."""
+LENGTHS: Final = (100, 300, 900)  # frames: three points make a square
+TURNS: Final = 5  # calls of each length; of each operator the fastest counts
 LARGEST_PROFILE: Final = 64 * MIB
 LONGEST_NAME: Final = 40
-MOST_BLOCKS: Final = 64
-"""A net of more, or of one whose name is longer, is one block."""
+MOST_BLOCKS: Final = 64  # a net of more, or of one whose name is longer, is one block
 KERNEL: Final = "_kernel_time"
 NUMBERED: Final = re.compile(r"[A-Za-z_]\w*\.\d+")
 INSERTED: Final = "Inserted"

@@ -13,10 +13,8 @@ from profiler.errors import BadInput
 from profiler.files import inputs
 
 MAX_FILE_BYTES = 8 << 20
-MAX_WORDS = 500_000
-"""Of a grammar with all its marks, or of a list; nearly four times the shipped dictionary."""
-MAX_DEPTH = 100
-"""Groups and rules within each other; more would exhaust the stack before it helps anybody."""
+MAX_WORDS = 500_000  # of a grammar with all its marks, or of a list; nearly four times the shipped dictionary
+MAX_DEPTH = 100  # groups and rules within each other; more would exhaust the stack before it helps anybody
 
 
 class GrammarError(BadInput):

@@ -21,12 +21,10 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 MAGIC = b"#JSGF"
-HEADER_BYTES = 400
-"""In which the first line is looked for, in any encoding."""
+HEADER_BYTES = 400  # in which the first line is looked for, in any encoding
 MIN_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 """Beyond these a share of several weights could be no number; probabilities in use are far from either."""
-SHOWN = 40
-"""Characters of a name or word that a sentence repeats."""
+SHOWN = 40  # characters of a name or word that a sentence repeats
 _HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?(?P<declared>[ \t][^;\n]*)?;", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -25,8 +25,7 @@ from pipelines.models.grammar.expression import (
 from profiler.plain import one_line, printable
 
 RULE = "list"
-SHOWN = 40
-"""Characters of a word that a sentence repeats."""
+SHOWN = 40  # characters of a word that a sentence repeats
 _THRESHOLD = re.compile(r"/[-+.\deE]+/")
 
 
@@ -59,8 +58,7 @@ def read(path: str | os.PathLike[str]) -> Grammar:
     return Grammar(file, {RULE: Repeat(Alternatives(choices))}, (RULE,))
 
 
-HEAD_BYTES = 4096
-"""Of a file, that `named` wants."""
+HEAD_BYTES = 4096  # of a file, that `named` wants
 _OTHERS = (
     (
         rb"\s*(#[^\n]*\s+)*FSG_BEGIN\b",

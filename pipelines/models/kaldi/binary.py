@@ -21,12 +21,9 @@ from profiler.plain import one_line
 
 BINARY = b"\0B"
 LONGEST_TOKEN = 64
-MOST = 1 << 27
-"""Values of a vector or matrix: of 4 bytes, more than a file of LARGEST holds."""
-BEYOND = 1e10
-"""Of a parameter; larger ones are none of a model."""
-MOST_SUM = 1e18
-"""Of a sum in statistics; squares of cepstra over ten thousand hours add up to some 1e14."""
+MOST = 1 << 27  # values of a vector or matrix: of 4 bytes, more than a file of LARGEST holds
+BEYOND = 1e10  # of a parameter; larger ones are none of a model
+MOST_SUM = 1e18  # of a sum in statistics; squares of cepstra over ten thousand hours add up to some 1e14
 _FLOATS = {"F": "f4", "D": "f8"}
 
 

@@ -29,8 +29,7 @@ from profiler.files.inputs import lines_of, there
 from profiler.plain import one_line
 
 FILES = ("final.mdl", "tree", "phones.txt")
-SUFFIXES = ("_I", "_B", "_E", "_S")
-"""Of phones at each place in a word: INTERNAL, BEGIN, END, SINGLE."""
+SUFFIXES = ("_I", "_B", "_E", "_S")  # of phones at each place in a word: INTERNAL, BEGIN, END, SINGLE
 LEFT = {INTERNAL: INTERNAL, BEGIN: END, END: INTERNAL, SINGLE: END}
 RIGHT = {INTERNAL: INTERNAL, BEGIN: INTERNAL, END: BEGIN, SINGLE: BEGIN}
 """The place of a neighbour in its word, by that of the phone."""
@@ -156,10 +155,8 @@ def _sequences(directory: Path, model: TransitionModel, decisions: Tree, number:
     return sequences.astype(np.int32), by_context, which[-n:]
 
 
-LARGEST_TABLE = 64 << 20
-"""Bytes; a table of a million words has about fifteen."""
-MOST_SYMBOLS = 4_000_000
-"""The largest number of a symbol."""
+LARGEST_TABLE = 64 << 20  # bytes; a table of a million words has about fifteen
+MOST_SYMBOLS = 4_000_000  # the largest number of a symbol
 
 
 def read_symbols(path: Path) -> list[str]:

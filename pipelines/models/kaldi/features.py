@@ -25,16 +25,13 @@ from profiler.files import inputs
 
 TRANSFORMS = ("final.mat", "lda.mat")
 OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
-META = ("meta.json", "meta.yaml")
-"""What the Montreal Forced Aligner writes next to a model, now and once."""
-FILES = (*TRANSFORMS, *META, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))
-"""What decides the features."""
+META = ("meta.json", "meta.yaml")  # what the Montreal Forced Aligner writes next to a model, now and once
+FILES = (*TRANSFORMS, *META, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))  # what decides the features
 NET_CMVN = ("am/global_cmvn.stats", "global_cmvn.stats")
 """Where Vosk looks for statistics of online CMVN of a net's input."""
 PITCH = "pitch.conf"
 OTHER_FEATURES = (PITCH, "fbank.conf", "plp.conf")
-NET_FILES = (*NET_CMVN, "mfcc.conf", "conf/mfcc.conf", *ivector.FILES)
-"""What decides the input of a net."""
+NET_FILES = (*NET_CMVN, "mfcc.conf", "conf/mfcc.conf", *ivector.FILES)  # what decides the input of a net
 CONTEXT = 3
 """Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes."""
 LARGEST_META = 4 << 20

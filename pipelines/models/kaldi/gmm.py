@@ -14,12 +14,10 @@ from pipelines.models.kaldi.binary import Reader
 from profiler.arrays import F32, F64
 
 MAX_DIMENSION = 1024
-MAX_PDFS = 65_536
-"""The limit of a model definition."""
+MAX_PDFS = 65_536  # the limit of a model definition
 TOLERANCE = 0.01
 """Of a constant, in nat and of its size: float32 sums over some 40 dimensions were within 4e-5 in a real model."""
-SUM_TOLERANCE = 0.01
-"""Of the weights of a mixture."""
+SUM_TOLERANCE = 0.01  # of the weights of a mixture
 
 
 @dataclass(frozen=True, eq=False)

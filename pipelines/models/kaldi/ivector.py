@@ -36,12 +36,9 @@ FILES: Final = (
     *(f"conf/{name}" for name in CONFS),
 )
 """What decides the i-vectors."""
-MOST_SELECTED: Final = 1000
-"""Gaussians of a frame; Kaldi's default is 5."""
-MAX_DIMENSION: Final = 1024
-"""Of features and of i-vectors."""
-MOST_VALUES: Final = 1 << 28
-"""Of the tables that are computed from `final.ie`: a gigabyte."""
+MOST_SELECTED: Final = 1000  # gaussians of a frame; Kaldi's default is 5
+MAX_DIMENSION: Final = 1024  # of features and of i-vectors
+MOST_VALUES: Final = 1 << 28  # of the tables that are computed from `final.ie`: a gigabyte
 MOST_FILLED, FEW_VALUES = 16, 1 << 20
 """How many times the values of the file these may have, from a small model on: i-vectors of d values and features of m
 dimensions take d / 2m times as many."""

@@ -33,8 +33,7 @@ FINAL = "final.mdl"
 SPEAKER_INDEPENDENT = "final.alimdl"
 GRAPHS = ("HCLG.fst", "graph/HCLG.fst")
 LOOKAHEAD = ("HCLr.fst", "Gr.fst")
-MOST_VALUES = 1 << 28
-"""Of means, mixtures filled up: a gigabyte."""
+MOST_VALUES = 1 << 28  # of means, mixtures filled up: a gigabyte
 MOST_FILLED, FEW_VALUES = 16, 1 << 20
 """How many times the values of the file that may be, from a small model on; those of Kaldi's recipes are below 8."""
 MODELS = (FINAL, f"am/{FINAL}")

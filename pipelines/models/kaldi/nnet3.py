@@ -21,10 +21,8 @@ from profiler.plain import one_line
 
 MARK = "<Nnet3>"
 MOST_COMPONENTS = 10_000
-LARGEST_CONTEXT = 500
-"""Frames on one side; those of Kaldi's recipes are below 50."""
-MOST_HELD = 1 << 26
-"""Values of all nodes in a block with its context: a quarter of a gigabyte."""
+LARGEST_CONTEXT = 500  # frames on one side; those of Kaldi's recipes are below 50
+MOST_HELD = 1 << 26  # values of all nodes in a block with its context: a quarter of a gigabyte
 BLOCK = 64
 PRIOR_FLOOR = 1e-10
 

@@ -43,8 +43,7 @@ ARRAYS: Final = frozenset(
 )
 LARGEST_DIM: Final = 1 << 16
 MOST_OFFSETS: Final = 64
-FARTHEST: Final = 1000
-"""Frames of an offset."""
+FARTHEST: Final = 1000  # frames of an offset
 RECURRENT: Final = ("Lstm", "Gru", "Recurrent")
 
 

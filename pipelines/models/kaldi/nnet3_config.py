@@ -22,14 +22,11 @@ from profiler.plain import one_line
 COMPONENT: Final = "component-node"
 OUTPUT_NODE: Final = "output-node"
 KINDS: Final = (COMPONENT, "input-node", OUTPUT_NODE, "dim-range-node")
-LONGEST: Final = 4 << 20
-"""Bytes of the config; the largest of Kaldi's recipes are below 100 kB."""
+LONGEST: Final = 4 << 20  # bytes of the config; the largest of Kaldi's recipes are below 100 kB
 MOST_LINES: Final = 20_000
-MOST_TERMS: Final = 256
-"""Of one input."""
+MOST_TERMS: Final = 256  # of one input
 DEEPEST: Final = 20
-FARTHEST: Final = 1000
-"""Frames of an offset."""
+FARTHEST: Final = 1000  # frames of an offset
 LARGEST_SCALE: Final = 1e6
 LARGEST_DIM: Final = 1 << 16
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w-]*)=")

@@ -15,10 +15,8 @@ from pipelines.models.kaldi.binary import Reader
 from profiler.arrays import F32, I32, Bool
 
 MAX_PHONES = 1 << 16
-MAX_STATES = 64
-"""HMM states of a phone; Kaldi's recipes have one to five."""
-NO_PDF = -1
-"""Pdf class of a state that emits nothing, and topology of a phone that there is not."""
+MAX_STATES = 64  # HMM states of a phone; Kaldi's recipes have one to five
+NO_PDF = -1  # pdf class of a state that emits nothing, and topology of a phone that there is not
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,7 @@ class State:
     transitions: tuple[tuple[int, float], ...]
 
 
-Topology = tuple[State, ...]
-"""The states of a phone; the last one emits nothing."""
+Topology = tuple[State, ...]  # the states of a phone; the last one emits nothing
 
 
 @dataclass(frozen=True, eq=False)

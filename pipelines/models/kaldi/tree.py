@@ -18,10 +18,8 @@ from profiler.arrays import I32, I64
 PDF_CLASS = -1
 MAX_WIDTH = 16
 MAX_NODES = 1_000_000
-MAX_DEPTH = 200
-"""Of questions below each other: trees of a hundred thousand leaves have some thirty."""
-NONE = -1
-"""Answer where a table has no entry."""
+MAX_DEPTH = 200  # of questions below each other: trees of a hundred thousand leaves have some thirty
+NONE = -1  # answer where a table has no entry
 MAX_PDFS = 65_536
 
 
@@ -43,8 +41,7 @@ class Table:
     entries: tuple[Node, ...]
 
 
-Node = int | Split | Table
-"""A leaf is its answer, a pdf."""
+Node = int | Split | Table  # a leaf is its answer, a pdf
 
 
 @dataclass(frozen=True)

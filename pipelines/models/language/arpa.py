@@ -17,8 +17,7 @@ from pipelines.models.language.ngram import LOG_ZERO, MAX_GRAMS, MAX_LISTED_ORDE
 from profiler.arrays import F64, I32
 from profiler.plain import one_line
 
-SHOWN = 60
-"""Characters of a line that a sentence repeats."""
+SHOWN = 60  # characters of a line that a sentence repeats
 LN10 = float(np.log(10.0))
 
 

@@ -18,13 +18,11 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 MAX_LINE = 4096
-MAX_BYTES = 4 << 30
-"""Of the text: 50 million trigrams of 40 characters are 2 GB."""
+MAX_BYTES = 4 << 30  # of the text: 50 million trigrams of 40 characters are 2 GB
 EXPANSION, SMALL_BYTES = 16, 8 << 20
 """Unpacked text may be this many times as large as its file, and this large in any case: n-grams pack to a third or a
 tenth, repeated lines to a thousandth."""
-MAX_IDLE_LINES = 10_000
-"""Lines that say nothing: blank ones, and those before the counts."""
+MAX_IDLE_LINES = 10_000  # lines that say nothing: blank ones, and those before the counts
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64
 _OTHERS = (

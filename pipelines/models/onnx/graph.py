@@ -34,8 +34,7 @@ MAX_AXES = 8
 FLOAT = 1
 ITEM_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
 """Bytes of a number by TensorProto.DataType: numbers and truth values, without strings and complex numbers."""
-REAL = frozenset({1, 10, 11, 16})
-"""Those that are no integers."""
+REAL = frozenset({1, 10, 11, 16})  # those that are no integers
 LISTED = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
 """Where a TensorProto lists its values if they are not raw; else in `int32_data`."""
 
@@ -53,8 +52,7 @@ SHAPED_BY = {"Slice": slice(1, 5), "Reshape": slice(1, 2), "Split": slice(1, 2),
 SIZED = SHAPED_BY | dict.fromkeys(("CenterCropPad", "Expand", "OneHot", "Pad", "Tile"), slice(1, 2))
 SIZED |= {"ConstantOfShape": slice(0, 1), "Range": slice(0, 3), "Resize": slice(1, 4)}
 """The same, with operators of SIZED_BY_VALUES that a net over whole utterances may have."""
-MAX_DEPTH = 8
-"""Of branches in branches."""
+MAX_DEPTH = 8  # of branches in branches
 SIZES = frozenset({"Shape", "Size"})
 
 

@@ -14,8 +14,7 @@ from pipelines.models.onnx.graph import OnnxModel
 from profiler.arrays import Array
 from profiler.plain import one_line
 
-SUM_TOLERANCE = 1e-2
-"""Of probabilities that half precision has rounded."""
+SUM_TOLERANCE = 1e-2  # of probabilities that half precision has rounded
 LONGEST = 300  # characters of what onnxruntime says
 _IR = re.compile(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)")
 _WHERE = re.compile(r"\S+\.(cc|h|cpp):\d+ .*?\) ")

@@ -16,12 +16,9 @@ from pipelines.models.errors import ModelError
 from profiler.arrays import Array
 from profiler.files.inputs import InputError, read_bytes, there
 
-LARGEST = 200 << 20
-"""Bytes of a parameter file; the largest published CMUSphinx models are below."""
-LARGEST_DEFINITION = 32 << 20
-"""Bytes of a model definition: a million triphones."""
-LARGEST_TEXT = 64 << 10
-"""Bytes of `feat.params`: some hundred lines at most."""
+LARGEST = 200 << 20  # bytes of a parameter file; the largest published CMUSphinx models are below
+LARGEST_DEFINITION = 32 << 20  # bytes of a model definition: a million triphones
+LARGEST_TEXT = 64 << 10  # bytes of `feat.params`: some hundred lines at most
 
 
 def first_there(folder: Path, *names: str) -> Path | None:
