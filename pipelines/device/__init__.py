@@ -4,43 +4,9 @@
 what a recogniser does there. Scoring and search live elsewhere; torch is imported only when a device is opened.
 """
 
-from pipelines.device.accelerator import QueueDevice, TorchDevice, open_device
-from pipelines.device.base import (
-    COMPUTE,
-    COPY,
-    HOST,
-    STREAMS,
-    Device,
-    DeviceError,
-    DeviceLost,
-    first_line,
-    is_lost,
-    is_out_of_memory,
-)
+from pipelines.device.accelerator import open_device
+from pipelines.device.base import COMPUTE, COPY, HOST, Device, DeviceError
 from pipelines.device.host import HostDevice
-from pipelines.device.launches import Dispatched, Launches, dispatched_by, launched
-from pipelines.device.work import DOWNLOAD, UPLOAD, DeviceWork
+from pipelines.device.work import DeviceWork
 
-__all__ = [
-    "COMPUTE",
-    "COPY",
-    "DOWNLOAD",
-    "HOST",
-    "STREAMS",
-    "UPLOAD",
-    "Device",
-    "DeviceError",
-    "DeviceLost",
-    "DeviceWork",
-    "Dispatched",
-    "HostDevice",
-    "Launches",
-    "QueueDevice",
-    "TorchDevice",
-    "dispatched_by",
-    "first_line",
-    "is_lost",
-    "is_out_of_memory",
-    "launched",
-    "open_device",
-]
+__all__ = ["COMPUTE", "COPY", "HOST", "Device", "DeviceError", "DeviceWork", "HostDevice", "open_device"]

@@ -12,20 +12,12 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pipelines.availability import availability
-from pipelines.device.base import (
-    COMPUTE,
-    HOST,
-    STREAMS,
-    Device,
-    DeviceError,
-    DeviceLost,
-    first_line,
-    is_lost,
-    is_out_of_memory,
-)
+from pipelines.device import base
+from pipelines.device.base import COMPUTE, HOST, STREAMS, Device, DeviceError, is_lost
 from pipelines.device.host import HostDevice
 from profiler.clock import now_ns
 from profiler.device.clock import Event
@@ -59,16 +51,15 @@ class _Torch(Device):
         free = free_memory(self._backend)
         if free is None:
             return None
-        reserved, used = (getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated"))
-        held = int(reserved()) - int(used()) if reserved and used else 0
-        return free + max(held, 0)
+        reserved, used = (getattr(self._backend, f"memory_{kind}", lambda: 0) for kind in ("reserved", "allocated"))
+        return free + max(int(reserved()) - int(used()), 0)
 
     def _translated(self, problem: RuntimeError) -> Exception:
         """Return a failure of the device as one sentence, and any other unchanged."""
         if not is_lost(problem):
             return problem
-        lost = DeviceLost(
-            f"The device {self.name} stopped answering ({first_line(problem)}); what was recorded so far is "
+        lost = base.DeviceLost(
+            f"The device {self.name} stopped answering ({base.first_line(problem)}); what was recorded so far is "
             "kept. Start again, and choose device = cpu if it happens again."
         )
         lost.__cause__ = problem
@@ -94,21 +85,17 @@ class TorchDevice(_Torch):
     host_time = False
     can_pin = True
 
-    def __init__(
-        self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...] = STREAMS
-    ) -> None:
-        super().__init__(name, backend, empty, streams)
-        self._streams = [backend.Stream() for _ in streams]
+    def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor]) -> None:
+        super().__init__(name, backend, empty, STREAMS)
+        self._streams = [backend.Stream() for _ in STREAMS]
         self.can_capture = hasattr(backend, "CUDAGraph")
         self._spare: list[Event] = []
         self._pool: Any = None
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         # Work given before this, on torch's own stream, comes first.
         backend.synchronize()
-        self._base_ns = 0
-        self._base = self.record(0)
-        # Nobody else asks for it any more: it may be used again when it is no base.
-        self._base_is_spare = True
+        # Nobody else asks for the base any more: it may be used again when it is none.
+        self._base, self._base_ns, self._base_is_spare = self.record(0), 0, True
         self._base.synchronize()
 
     @_translating_losses
@@ -134,8 +121,7 @@ class TorchDevice(_Torch):
     @_translating_losses
     def time_ns(self, event: Event) -> int:
         """When the event happened, counted from the device's opening."""
-        since: float = self._base.elapsed_time(event)
-        return self._base_ns + round(since * 1e6)
+        return self._base_ns + round(float(self._base.elapsed_time(event)) * 1e6)
 
     def rebase(self, event: Event) -> None:
         """Count times from `event` on if the base is long ago; times of earlier events are no longer needed."""
@@ -182,38 +168,30 @@ class TorchDevice(_Torch):
             self._pool = self._backend.graph_pool_handle()
         graph = self._backend.CUDAGraph()
         try:
-            with (
-                self._on(COMPUTE),
-                self._backend.graph(
-                    graph, pool=self._pool, stream=self._streams[COMPUTE], capture_error_mode="thread_local"
-                ),
-            ):
+            on = {"pool": self._pool, "stream": self._streams[COMPUTE], "capture_error_mode": "thread_local"}
+            with self._on(COMPUTE), self._backend.graph(graph, **on):
                 work()
         except RuntimeError as problem:
-            if is_out_of_memory(problem) or is_lost(problem):
+            if base.is_out_of_memory(problem) or is_lost(problem):
                 raise self._translated(problem) from None
             self.can_capture = False
             self.notices.append(
                 f"{self.name} launches each kernel by itself, since they cannot be held as a graph: "
-                f"{first_line(problem)}."
+                f"{base.first_line(problem)}."
             )
             return None
         self._graphs.add(graph)
-        replay: Callable[[], object] = graph.replay
-        return replay
+        return graph.replay  # type: ignore[no-any-return]
 
     def _on(self, stream: int) -> AbstractContextManager[object]:
-        context: AbstractContextManager[object] = self._backend.stream(self._streams[stream])
-        return context
+        return self._backend.stream(self._streams[stream])  # type: ignore[no-any-return]
 
 
+@dataclass(slots=True)
 class _QueueEvent:
     """A moment of the one queue; `at_ns` is 0 until the host has seen it."""
 
-    __slots__ = ("at_ns",)
-
-    def __init__(self, at_ns: int = 0) -> None:
-        self.at_ns = at_ns
+    at_ns: int = 0
 
 
 class QueueDevice(_Torch):
@@ -227,14 +205,9 @@ class QueueDevice(_Torch):
     blocking = True
 
     def __init__(
-        self,
-        name: str,
-        backend: Any,
-        empty: Callable[..., Tensor],
-        streams: tuple[str, ...] = STREAMS,
-        clock: Callable[[], int] = now_ns,
+        self, name: str, backend: Any, empty: Callable[..., Tensor], clock: Callable[[], int] = now_ns
     ) -> None:
-        super().__init__(name, backend, empty, streams)
+        super().__init__(name, backend, empty, STREAMS)
         self._clock = clock
         backend.synchronize()
 
@@ -245,16 +218,10 @@ class QueueDevice(_Torch):
     def mark(self, stream: int) -> _QueueEvent:
         return _QueueEvent()
 
-    def is_complete(self, event: _QueueEvent) -> bool:
-        return event.at_ns > 0
-
     def wait(self, event: _QueueEvent) -> None:
         if not event.at_ns:
             self._synchronize()
             event.at_ns = self._clock()
-
-    def time_ns(self, event: _QueueEvent) -> int:
-        return event.at_ns
 
     @_translating_losses
     def run(self, stream: int, work: Callable[[], object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,33 +17,16 @@ COMPUTE, COPY = 0, 1
 STREAMS = ("compute", "copy")
 HOST = "torch-cpu"
 
-OUT_OF_MEMORY = (
-    "out of memory",
-    "can't allocate memory",
-    "not enough memory",
-    "cublas_status_alloc_failed",
-    "cudnn_status_alloc_failed",
+OUT_OF_MEMORY = re.compile(
+    "out of memory|can't allocate memory|not enough memory|(cublas|cudnn)_status_alloc_failed", re.IGNORECASE
 )
 """Messages of torch's allocators and of vendor libraries for which torch has no exception type."""
 
-LOST = (
-    "device-side assert",
-    "illegal memory access",
-    "unspecified launch failure",
-    "device lost",
-    "device_lost",
-    "fallen off the bus",
-    "ecc error",
-    "context is destroyed",
-    "gpu is lost",
-    "ue_result_error_device_lost",
-    "launch timed out",
-    "misaligned address",
-    "illegal instruction",
-    "invalid program counter",
-    "hardware stack error",
-    "nvlink error",
-    "cuda error: unknown error",
+LOST = re.compile(
+    "device-side assert|illegal memory access|unspecified launch failure|device.lost|gpu is lost|fallen off the bus|"
+    "ecc error|context is destroyed|launch timed out|misaligned address|illegal instruction|invalid program counter|"
+    "hardware stack error|nvlink error|cuda error: unknown error",
+    re.IGNORECASE,
 )
 """After these nothing on the device can be reached any more by this process (CUDA calls them sticky errors)."""
 
@@ -56,7 +40,7 @@ class DeviceLost(DeviceError):
 
 
 class Device(DeviceClock):
-    """A device with numbered streams; the base has one queue, memory of its own and events that need no care.
+    """A device with numbered streams; the base has one queue, memory of its own and events of the host's clock.
 
     `name` as the settings call it, `where` as torch does; `can_pin`: page-locked memory helps. `copies_wait`: a copy
     from or to memory that is not page-locked makes the host wait. `can_capture`: `capture` may come to something.
@@ -70,6 +54,12 @@ class Device(DeviceClock):
         """What tells it from others, and how it multiplies: name, uuid and the like, as far as torch tells."""
         self.notices: list[str] = []
         """Sentences for the person who watches, taken by whoever shows them."""
+
+    def is_complete(self, event: Event) -> bool:
+        return bool(event.at_ns > 0)
+
+    def time_ns(self, event: Event) -> int:
+        return int(event.at_ns)
 
     def rebase(self, event: Event) -> None:
         """Times need no base."""
@@ -110,15 +100,13 @@ class Device(DeviceClock):
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    kind = type(problem).__name__ == "OutOfMemoryError"
-    text = str(problem).lower()
-    return kind or (isinstance(problem, RuntimeError) and any(s in text for s in OUT_OF_MEMORY))
+    told = isinstance(problem, RuntimeError) and OUT_OF_MEMORY.search(str(problem)) is not None
+    return told or type(problem).__name__ == "OutOfMemoryError"
 
 
 def is_lost(problem: BaseException) -> bool:
     """Whether the device does not answer any more, so that only a new process can use it."""
-    text = str(problem).lower()
-    return isinstance(problem, RuntimeError) and any(s in text for s in LOST)
+    return isinstance(problem, RuntimeError) and LOST.search(str(problem)) is not None
 
 
 def first_line(problem: BaseException) -> str:

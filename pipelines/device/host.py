@@ -100,9 +100,6 @@ class HostDevice(Device):
 
     mark = record
 
-    def is_complete(self, event: _HostEvent) -> bool:
-        return event.at_ns > 0
-
     def wait(self, event: _HostEvent) -> None:
         """Block until the thread has come to it; raises what failed before."""
         event.wait()
@@ -110,9 +107,6 @@ class HostDevice(Device):
             failure, stream.failure = stream.failure, None
             if failure is not None:
                 raise failure
-
-    def time_ns(self, event: _HostEvent) -> int:
-        return event.at_ns
 
     def run(self, stream: int, work: Callable[[], object]) -> None:
         chosen = self._streams[stream]

@@ -48,20 +48,16 @@ class Launches:
         def run() -> None:
             more = dispatched_by(work)
             pieces, over, before = self._found.get(stage, (0, 0, Dispatched()))
-            both = Dispatched(*(a + b for a, b in zip(before, more, strict=True)))
+            both = Dispatched(before.kernels + more.kernels, before.others + more.others)
             self._found[stage] = pieces + 1, over + frames, both
 
         return run
 
-    def each(self, stage: int) -> Dispatched:
-        """Operations of a piece of work of `stage`; none if none were counted."""
-        pieces, _, work = self._found.get(stage, (0, 0, Dispatched()))
-        return Dispatched(*(count / pieces for count in work)) if pieces else Dispatched()
-
-    def a_frame(self, stage: int) -> Dispatched:
-        """Operations per frame of `stage`; none if none were counted."""
-        _, frames, work = self._found.get(stage, (0, 0, Dispatched()))
-        return Dispatched(*(count / frames for count in work)) if frames else Dispatched()
+    def each(self, stage: int, of_a_frame: bool = False) -> Dispatched:
+        """Operations of a piece of work of `stage`, or of one of its frames; none if none were counted."""
+        pieces, frames, work = self._found.get(stage, (0, 0, Dispatched()))
+        number = max(frames if of_a_frame else pieces, 1)
+        return Dispatched(work.kernels / number, work.others / number)
 
     def renumber(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         numbers = {before[name]: after[name] for name in before.keys() & after.keys()}

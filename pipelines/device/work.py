@@ -22,9 +22,7 @@ PREPARES = Cost(unmodelled="memory is taken on the device, and graphs of kernels
 
 
 class DeviceWork:
-    """What a run does on a device, recorded: copies, work and waits.
-
-    One object per device and run; `end_block` is called at the end of each block, before the block's own
+    """One object per device and run; `end_block` is called at the end of each block, before the block's own
     span. Tensors used on both streams must outlive the work on them: allocate them once (torch's allocator
     may give memory away that another stream still reads).
     """
@@ -105,12 +103,8 @@ class DeviceWork:
         self._copy(self._download, target, source, target, first_frame, frames, directly)
 
     def mark(self, stream: int) -> Event:
-        """An event behind all that was given to `stream`, for `follow` and `wait_for`."""
+        """An event behind all that was given to `stream`, for `wait_for`."""
         return self.device.mark(stream)
-
-    def follow(self, stream: int, event: Event) -> None:
-        """Make later work on `stream` wait for `event`; call it before `work` or a copy."""
-        self.device.follow(stream, event)
 
     def then(self, first: int, second: int) -> None:
         """Make later work on stream `second` wait for all earlier work on `first`."""
@@ -138,10 +132,9 @@ class DeviceWork:
         self._since = self.now()
 
     def take_notices(self) -> list[str]:
-        """Return new messages on the device for the user, each once."""
-        reported = self.device.notices
-        notices = list(dict.fromkeys(reported))
-        reported.clear()
+        """New messages on the device for the user, each once."""
+        notices = list(dict.fromkeys(self.device.notices))
+        self.device.notices.clear()
         return notices
 
     def end_block(self, first_frame: int, frames: int) -> None:
@@ -160,18 +153,11 @@ class DeviceWork:
         # Without page-locked memory the library waits; a thread in a stream's place never has to.
         waits = not pinned and self.device.copies_wait
         size = source.numel() * source.element_size()
-        with (
-            self._waited(waits or (self.device.blocking and self.timer.recording)),
-            self.timer.transfer(stage, size, pinned, COPY, first_frame, frames, blocking=waits, directly=directly),
-        ):
+        idle = waits or (self.device.blocking and self.timer.recording)
+        if idle:
+            self._pause()
+        with self.timer.transfer(stage, size, pinned, COPY, first_frame, frames, blocking=waits, directly=directly):
             # Never blocking here: the timer waits where waiting is due, behind its own event.
             self.device.run(COPY, lambda: target.copy_(source, non_blocking=True))
-
-    @contextmanager
-    def _waited(self, waits: bool) -> Iterator[None]:
-        """Whether the host waits in the context, so that it is no work of its own."""
-        if waits:
-            self._pause()
-        yield
-        if waits:
+        if idle:
             self._since = self.now()

@@ -84,7 +84,7 @@ def _do(operation: str, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
-    from pipelines.device import first_line
+    from pipelines.device.base import first_line
 
     try:
         result = work()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pipelines.device import COMPUTE, COPY, STREAMS
+from pipelines.device.base import COMPUTE, COPY, STREAMS
 from profiler.clock import now_ns
 
 LATE, EAGER, COPIES_FIRST, WORK_FIRST = "late", "eager", "copies first", "work first"

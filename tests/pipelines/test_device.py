@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipelines import availability, device
-from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice, base
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -155,8 +155,8 @@ def test_what_fails_on_a_stream_is_raised_where_it_is_waited_for():
     here.follow(COPY, here.record(COMPUTE))
     with pytest.raises(RuntimeError, match="allocate") as problem:
         here.wait(here.record(COPY))
-    assert device.is_out_of_memory(problem.value)
-    assert not device.is_out_of_memory(RuntimeError("shapes do not match"))
+    assert base.is_out_of_memory(problem.value)
+    assert not base.is_out_of_memory(RuntimeError("shapes do not match"))
     here.wait(here.record(COMPUTE))
 
 

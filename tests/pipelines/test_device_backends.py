@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pipelines import device
-from pipelines.device import COMPUTE, COPY, DeviceWork, QueueDevice, TorchDevice
+from pipelines.device import COMPUTE, COPY, DeviceWork
+from pipelines.device.accelerator import QueueDevice, TorchDevice
 from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
 from tests.each import each
@@ -246,10 +247,10 @@ def test_full_memory_and_a_lost_device_are_distinguished(rig, message, full, los
     def fail() -> None:
         raise RuntimeError(message + "\nCompile with TORCH_USE_CUDA_DSA to enable assertions.")
 
-    kind = device.DeviceLost if lost else RuntimeError
+    kind = device.base.DeviceLost if lost else RuntimeError
     with pytest.raises(kind) as problem:
         rig.work.device.run(COMPUTE, fail)
-    assert device.is_out_of_memory(problem.value) == full
+    assert device.base.is_out_of_memory(problem.value) == full
     if lost:
         assert str(problem.value).startswith("The device cuda stopped answering (CUDA error: ")
         assert "\n" not in str(problem.value)
@@ -325,7 +326,7 @@ def test_whichever_call_hears_of_a_lost_device_tells_of_it(call):
         "follow": (COPY, event),
         "run": (COMPUTE, lost),
     }
-    with pytest.raises(device.DeviceLost, match="cuda stopped answering"):
+    with pytest.raises(device.base.DeviceLost, match="cuda stopped answering"):
         getattr(there, call)(*given.get(call, (event,)))
 
 

@@ -69,11 +69,11 @@ def test_rows_of_integers_are_exact(width):
     scale, bias = (rng.random(SENONES).astype(np.float32) for _ in range(2))
     scales = rng.random(9).astype(np.float32)
     expected = products * scales[:, None].astype(np.float64) * scale + bias
-    made = ByteRows(weight, scale, bias)
+    made = ByteRows(weight, scale, bias, scales)
     for count in (0, 1, 5, SENONES):
         for first, last in ((0, 1), (2, 4), (3, 6), (0, 9)):
             senones, scores = some(count, 1), np.full((9, SENONES), UNTOUCHED)
-            made.score(around(hidden), scales, first, last, senones, scores)
+            made.score(around(hidden), first, last, senones, scores)
             cells = np.ix_(range(first, last), senones)
             np.testing.assert_allclose(scores[cells], expected[cells], rtol=1e-6)
             scores[cells] = UNTOUCHED

@@ -43,7 +43,7 @@ def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
     panels = len(groups) * streams * most + AHEAD
     if len(ends) < len(groups) * streams or len(offsets) < panels or len(frame_bits) < panels:
         return False
-    return not len(groups) or (groups.min() >= 0 and groups.max() < all_groups)  # type: ignore[no-any-return]
+    return not len(groups) or (groups.min() >= 0 and groups.max() < all_groups)
 
 
 @njit_part

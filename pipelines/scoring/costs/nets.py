@@ -33,23 +33,15 @@ INTEGER_CALLS = 3
 """Compiled calls of a layer of integers: sums of its inputs, its product, and scaling and rounding what comes out."""
 
 
-def splice(card: Card, frames: int) -> Cost:
-    """Law of putting frames side by side, in calls of `frames` frames."""
+def splice(card: Card, frames: int, scaled: bool = False) -> Cost:
+    """Law of putting frames side by side, in calls of `frames` frames; `scaled`: each feature is before, by numpy."""
     x, features = float(FLOAT * card.inputs), float(FLOAT * card.dimension)
     return Cost(
+        operations={"fma": per(2.0 * card.dimension)} if scaled else {},
         bytes_min=per(features + x),
-        bytes_max=per(3.0 * x),
+        bytes_max=per(3.0 * x + 4.0 * features * scaled),
         working_set_bytes=2.0 * x * frames,
-        calls=calls(SPLICE_CALLS),
-    )
-
-
-def scaled_splice(card: Card, frames: int) -> Cost:
-    """The same where each feature is centred and scaled before."""
-    features = float(FLOAT * card.dimension)
-    law = splice(card, frames)
-    return replace(
-        law, operations={"fma": per(2.0 * card.dimension)}, bytes_max=law.bytes_max.plus(per(4.0 * features)), calls={}
+        calls={} if scaled else calls(SPLICE_CALLS),
     )
 
 

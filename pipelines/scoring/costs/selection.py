@@ -18,8 +18,7 @@ def quantise(book: Codebook, by_tree: bool, frames: int) -> Cost:
     """Law of expanding frames and finding their codewords, in calls of `frames` frames, by codewords compared.
 
     A product over D + 1 numbers and a comparison each. Searched in full, the codebook is read once a call, if not anew
-    by every eight frames. In the tree each node's plane is read for itself: half a plane and a child for each of the
-    two codewords that a node compares.
+    by every eight frames. In the tree half a plane and a child are read for each of the two that a node compares.
     """
     streams, _, dim = book.words.shape
     depth, panels = dim + 1, float(book.panels.nbytes)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.device import COMPUTE, COPY, DeviceWork, Launches, first_line, is_out_of_memory, launched
+from pipelines.device import COMPUTE, COPY, DeviceWork
+from pipelines.device.base import first_line, is_out_of_memory
+from pipelines.device.launches import Launches, launched
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm

@@ -37,15 +37,13 @@ def read(dnn: Dnn, senones: int, features: int, cancelled: Cancelling = lambda: 
     For a model of `senones` senones and a front end of `features` features; ModelError when it cannot be used, or
     Cancelled. What did not come with the program is opened by a process with bounds.
     """
-    path = nets.find(dnn.net)
+    path, shrinking = nets.find(dnn.net), SHRINKING.get(dnn.shrink)
     net: Net | OnnxModel
     if dnn.net in nets.shipped():
         net = nets.load(path, senones, features)
     else:
         net = foreign.load(path, senones, features, MAX_FRAMES, cancelled)
-    if isinstance(net, OnnxModel):
-        return net
-    return SHRINKING[dnn.shrink](net, dnn.share) if dnn.shrink in SHRINKING else net
+    return net if shrinking is None or isinstance(net, OnnxModel) else shrinking(net, dnn.share)
 
 
 def origin(dnn: Dnn) -> Hashable:

@@ -22,7 +22,7 @@ from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.dnn.products.base import Product
-from pipelines.scoring.dnn.rows import FloatRows, room
+from pipelines.scoring.dnn.rows import ByteRows, FloatRows, room
 from pipelines.scoring.strategy import FrameScorer
 from profiler.arrays import Array
 from profiler.spans import Cost
@@ -49,6 +49,9 @@ class Arithmetic(FrameScorer):
     """Frames that `splice` wants before and after those of a block."""
     can_choose = True
     """Whether it computes chosen senones after the hidden layers of a block (`begin_some`)."""
+    _rows: FloatRows | ByteRows
+    _activations: Array
+    """Of the last hidden layer, for the frames of the block begun, as the rows take them."""
     has_heads = False
     """Whether it also computes several heads after the hidden layers of a block."""
     heads_used = 1
@@ -64,6 +67,17 @@ class Arithmetic(FrameScorer):
     @abstractmethod
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each frame of `padded` f32 [left + n + right, features] with its context; valid until the next call."""
+
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
+        self._rows.score(self._activations, first, last, senones, scores)
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+
+    def costs_of_some(self, frames: int) -> dict[str, Cost]:
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
+
+    def _hidden_costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `splice` and the hidden layers."""
+        raise NotImplementedError
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -83,12 +97,8 @@ class Splicer(Arithmetic):
         # The last column is ones; of every number of frames one view, so that what is prepared for it is known again.
         self._input = np.ones((max_frames, card.inputs + 1), np.float32)
         self._spliced = [self._input[:n] for n in range(max_frames + 1)]
-        self.stages = {
-            SPLICE_STAGE: ("frames",),
-            **{layer_stage(i + 1): ("frames",) for i in range(len(card.layers))},
-            OUTPUT_STAGE: ("senones",),
-            ACTIVE_STAGE: ("senones", "rows"),
-        }
+        by_frames = dict.fromkeys((SPLICE_STAGE, *(layer_stage(i + 1) for i in range(len(card.layers)))), ("frames",))
+        self.stages = {**by_frames, OUTPUT_STAGE: ("senones",), ACTIVE_STAGE: ("senones", "rows")}
 
     def splice(self, padded: Array, meter: Meter) -> Array:
         spliced = self._spliced[len(padded) - sum(self.context)]
@@ -103,10 +113,10 @@ class Splicer(Arithmetic):
 
 
 class _Passage(NamedTuple):
-    """The hidden `layers` bound to the frames of one size of block, with their stages, and their last activations."""
+    """The hidden `layers` bound to the frames of one size of block, and their last activations."""
 
     spliced: Array
-    layers: tuple[tuple[str, Callable[[], None]], ...]
+    layers: list[Callable[[], None]]
     hidden: Array
 
 
@@ -118,32 +128,22 @@ class DenseNet(Splicer):
     def __init__(self, net: Net, threads: int, max_frames: int, product: str = "simd") -> None:
         """`product`: who multiplies, a name of `scoring.dnn.products`."""
         super().__init__(net.card, max_frames)
-        card = net.card
-
-        def made(weight: Array) -> Product:
-            return PRODUCTS[product](weight, threads, max_frames)
-
-        self._layers = [(made(_with_bias(weight, bias)), relu) for weight, bias, relu in net.matrices()]
+        card, kind = net.card, PRODUCTS[product]
+        layers = ((_with_bias(weight, bias), relu) for weight, bias, relu in net.matrices())
+        self._layers = [(kind(weight, threads, max_frames), relu) for weight, relu in layers]
         heads = [_with_bias(*net.head(i)) for i in range(card.heads)]
         self._rows = FloatRows(heads[0])
-        self._heads = [made(head) for head in heads]
+        self._heads = [kind(head, threads, max_frames) for head in heads]
         self._hidden = [np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers]
         self._passages: dict[int, _Passage] = {}
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
-        self._hidden_rows = room(1 + max_frames, heads[0].shape[1])
-        self._last = self._hidden_rows[:, : heads[0].shape[1]]
+        rows = room(1 + max_frames, heads[0].shape[1])
+        self._last, self._activations = rows[:, : heads[0].shape[1]], rows[1:]
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
-        n = len(spliced)
-        x = self._through(spliced, meter)
-        if self._heads[0].into_rows:
-            self._heads[0].multiply(x, scores.T)
-        else:
-            logits = self._logits[: self.n_senones * n].reshape(-1, n)
-            self._heads[0].multiply(x, logits)
-            scores[:] = logits.T
-        meter.close(OUTPUT_STAGE, n * self.n_senones)
+        self._multiply(self._heads[0], self._through(spliced, meter), scores)
+        meter.close(OUTPUT_STAGE, len(spliced) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         last = self._last
@@ -151,41 +151,42 @@ class DenseNet(Splicer):
         self.begun = len(spliced)
         last[1 : 1 + len(spliced)] = self._through(spliced, meter).T
 
-    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
-        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
-
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
-            x = self._last[1 + source[mine]].T
-            if self._heads[head].into_rows and len(set(np.diff(mine))) < 2:
+            x, apart = self._last[1 + source[mine]].T, set(np.diff(mine).tolist())
+            if len(apart) < 2:
                 # At even distances: every K-th row, written where it belongs.
-                step = mine[1] - mine[0] if len(mine) > 1 else 1
-                self._heads[head].multiply(x, scores[mine[0] : mine[-1] + 1 : step].T)
-                continue
-            logits = self._logits[: self.n_senones * len(mine)].reshape(-1, len(mine))
-            self._heads[head].multiply(x, logits)
-            scores[mine] = logits.T
+                self._multiply(self._heads[head], x, scores[mine[0] : mine[-1] + 1 : max(apart, default=1)])
+            else:
+                found = np.empty((len(mine), self.n_senones), np.float32)
+                self._multiply(self._heads[head], x, found)
+                scores[mine] = found
         meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
+
+    def _multiply(self, head: Product, x: Array, rows: Array) -> None:
+        """Rows f32 [n, senones] = x f32 [width + 1, n] by a head."""
+        if head.into_rows:
+            head.multiply(x, rows.T)
+            return
+        logits = self._logits[: rows.size].reshape(-1, len(rows))
+        head.multiply(x, logits)
+        rows[:] = logits.T
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
         n = len(spliced)
         passage = self._passages.get(n)
         if passage is None or passage.spliced is not spliced:
-            passage = self._passages[n] = self._bind(spliced)
-        for stage, layer in passage.layers:
+            layers, x = [], spliced.T
+            for (product, relu), room in zip(self._layers, self._hidden, strict=True):
+                layer, x = bound(product, relu, x, room)
+                layers.append(layer)
+            passage = self._passages[n] = _Passage(spliced, layers, x)
+        for i, layer in enumerate(passage.layers):
             layer()
-            meter.close(stage, n)
+            meter.close(layer_stage(i + 1), n)
         return passage.hidden
-
-    def _bind(self, spliced: Array) -> _Passage:
-        layers, x = [], spliced.T
-        for i, (layer, relu) in enumerate(self._layers):
-            once, x = bound(layer, relu, x, self._hidden[i])
-            layers.append((layer_stage(i + 1), once))
-        return _Passage(spliced, tuple(layers), x)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         head, times = self._heads[0], float(self.heads_used)
@@ -193,9 +194,6 @@ class DenseNet(Splicer):
         moved = 1.0 if not head.into_rows or self.heads_used > 1 else 0.0
         output = self._law(head, frames, 1.0 / self.n_senones, times, moved)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
-
-    def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: laws.splice(self.card, frames)}

@@ -8,8 +8,6 @@ with AMX): a library lays the weights out anew for every call, and without VNNI 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 from numba import njit
 
@@ -32,36 +30,17 @@ RATE = 200e9 if BYTE_PRODUCTS else 60e9
 FRAMES = 6 if BYTE_PRODUCTS else 4
 
 
-class Integers(ABC):
-    """The weights of a layer, ready to be multiplied."""
-
-    nbytes: int
-    """Size of the stored weights."""
-    moved: tuple[float, float]
-    """At most: bytes of weights in a call, and further bytes of weights and activations for each of its frames."""
-
-    @abstractmethod
-    def threads(self, frames: int) -> int:
-        """Number of threads that share a call of `frames` frames."""
-
-    @abstractmethod
-    def sums(self, x: Array) -> Array:
-        """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
-
-
 def filled(inputs: int) -> int:
     """`inputs` filled up to GROUP: what an instruction takes. Of one input alone torch 2.13 multiplies wrong."""
     return -(-inputs // GROUP) * GROUP
 
 
-def create(weight: Array, threads: int, max_frames: int) -> Integers:
-    """The faster one on this processor, for `weight` i8 [outputs, inputs] and at most `max_frames` frames."""
-    kind = Panels if TILES else Library
-    return kind(weight, threads, max_frames)
+class Library:
+    """The weights of a layer, multiplied by torch on `threads` threads.
 
-
-class Library(Integers):
-    """By torch, on `threads` threads."""
+    `nbytes`: size of the stored weights; `moved`, at most: bytes of weights in a call, and further bytes of weights and
+    activations for each of its frames.
+    """
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         import torch
@@ -75,20 +54,22 @@ class Library(Integers):
         self._threads, self._torch = threads, torch
 
     def threads(self, frames: int) -> int:
+        """Number of threads that share a call of `frames` frames."""
         return self._threads
 
     def sums(self, x: Array) -> Array:
+        """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
         # The number is one of the calling thread as well as of the process, so it is set by who multiplies.
         if self._torch.get_num_threads() != self._threads:
             self._torch.set_num_threads(self._threads)
         sums = self._sums[: len(x)]
         self._torch._int_mm(self._torch.from_numpy(x), self._columns, out=sums)
-        result: Array = sums.numpy()
-        return result
+        return sums.numpy()
 
 
-class Panels(Integers):
-    """Weights in the order of the loop, uint8 [panel of outputs, four inputs, output, input], 128 more than they are.
+class Panels:
+    """As `Library`; weights in the order of the loop, uint8 [panel of outputs, four inputs, output, input], 128 more
+    than they are.
 
     The instruction for bytes takes one unsigned and one signed factor.
     """
@@ -121,6 +102,11 @@ class Panels(Integers):
 
         shared(part, len(self._panels), self.threads(len(x)))
         return sums
+
+
+def create(weight: Array, threads: int, max_frames: int) -> Panels | Library:
+    """The faster one on this processor, for `weight` i8 [outputs, inputs] and at most `max_frames` frames."""
+    return (Panels if TILES else Library)(weight, threads, max_frames)
 
 
 _tile = make_byte_tile(range(1, FRAMES + 1), VECTORS)

@@ -1,8 +1,6 @@
-"""A net from an ONNX file, computed by onnxruntime as it is: bring your own model.
+"""A net from an ONNX file, computed by onnxruntime (an optional dependency) as it is: bring your own model.
 
-The graph is one stage, for nothing inside it can be timed from outside. What it costs follows from its operators
-where they are affine layers and what commonly stands between them; otherwise the stage says why it has no law.
-onnxruntime is an optional dependency.
+The graph is one stage, for nothing inside it can be timed from outside.
 """
 
 from __future__ import annotations
@@ -71,10 +69,8 @@ class OnnxNet(Splicer):
             self.notes = (f"{model.path.name} gives probabilities; their logarithms are taken",)
 
     def splice(self, padded: Array, meter: Meter) -> Array:
-        """Each scaled frame of a block with its context, f32 [n, inputs]; valid until the next call.
-
-        `padded` f32 [left + n + right, features]: what lies before and after the block belongs to it.
-        """
+        """Each frame of `padded` f32 [left + n + right, features], scaled, with its context; valid until the next
+        call."""
         scaled = np.ascontiguousarray((padded - self._mean) * self._scale, np.float32)
         spliced = self._input[: len(padded) - sum(self.context)]
         spliced[:] = self.windows(scaled)
@@ -82,11 +78,8 @@ class OnnxNet(Splicer):
         return spliced
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
-        """Compute the graph of spliced frames into `scores` f32 [n, senones], C order."""
-        frames = np.ascontiguousarray(spliced, np.float32)
-        if not scores.flags.c_contiguous:
-            raise ValueError("scores of which rows do not lie one behind the other")
-        bound, model = self._binding, self._model
+        """Compute the graph of spliced frames into `scores` f32 [n, senones], in C order."""
+        frames, bound, model = np.ascontiguousarray(spliced, np.float32), self._binding, self._model
         for bind, name, array in ((bound.bind_input, model.input, frames), (bound.bind_output, model.output, scores)):
             bind(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         self._session.run_with_iobinding(bound)
@@ -97,6 +90,6 @@ class OnnxNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         logarithms = self.card.senones if self.gives_probabilities else 0
         return {
-            SPLICE_STAGE: nets.scaled_splice(self.card, frames),
+            SPLICE_STAGE: nets.splice(self.card, frames, scaled=True),
             NET_STAGE: graph.law(self._model, self._threads, logarithms),
         }

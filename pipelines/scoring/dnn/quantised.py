@@ -15,7 +15,7 @@ from pipelines.models.nets import Net
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import integers
-from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, SPLICE_STAGE, Splicer, layer_stage
+from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
 from profiler.arrays import Array, ArrayError
@@ -30,7 +30,7 @@ class Quantised:
     """One layer: its weights i8 [outputs, inputs] and a scale for each row."""
 
     def __init__(self, weight: Array, bias: Array, relu: bool, threads: int, max_frames: int) -> None:
-        largest = np.abs(weight).max(1) if weight.size else np.zeros(len(weight), np.float32)
+        largest = np.abs(weight).max(1, initial=0)
         self.scale = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
         self.weight = np.rint(weight / self.scale[:, None]).astype(np.int8)
         self.bias, self.relu = np.ascontiguousarray(bias, np.float32), relu
@@ -38,6 +38,10 @@ class Quantised:
         made = integers.create(self.weight, threads, max_frames)
         self.sums, self.nbytes, self.moved = made.sums, made.nbytes, made.moved
         self.threads = made.threads
+
+    def rows(self, scales: Array) -> ByteRows:
+        """The rows of the layer, for frames with these scales."""
+        return ByteRows(self.weight, self.scale, self.bias, scales)
 
 
 class QuantisedNet(Splicer):
@@ -50,13 +54,11 @@ class QuantisedNet(Splicer):
         self._layers = [Quantised(*matrix, threads, max_frames) for matrix in net.matrices()]
         self._heads = [Quantised(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)]
         self._head = self._heads[0]
-        self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
-        widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
-        self._widths = widths
+        self._widths = widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
         whole = [room(max_frames, filled(width), np.int8) for width in widths]
         self._inputs = [some[:, : filled(width)] for some, width in zip(whole, widths, strict=True)]
-        self._hidden_rows = whole[-1]
         self._scales = np.empty(max_frames, np.float32)
+        self._rows, self._activations = self._head.rows(self._scales), whole[-1]
         # The last frame of the block before the one begun.
         self._before = np.zeros((1, filled(widths[-1])), np.int8), np.zeros(1, np.float32)
 
@@ -73,10 +75,6 @@ class QuantisedNet(Splicer):
         self.begun = len(spliced)
         self._through(spliced, meter)
 
-    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
-        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
-
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         x = np.concatenate([self._before[0], self._inputs[-1][: self.begun]])
         scales = np.concatenate([self._before[1], self._scales[: self.begun]])
@@ -84,8 +82,7 @@ class QuantisedNet(Splicer):
             mine = np.flatnonzero(since == head)
             rows, product = 1 + source[mine], self._heads[head]
             found = np.empty((len(mine), self.n_senones), np.float32)
-            sums = product.sums(x[rows])
-            restore(sums, scales[rows], product.scale, product.bias, found)
+            restore(product.sums(x[rows]), scales[rows], product.scale, product.bias, found)
             scores[mine] = found
         meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
@@ -96,8 +93,7 @@ class QuantisedNet(Splicer):
         quantise(spliced, x[:, : self._widths[0]], self._scales)
         for i, layer in enumerate(self._layers):
             y = self._inputs[i + 1][:n]
-            values = y[:, : self._widths[i + 1]]
-            apply(layer, x, self._scales, values)
+            _requantise(layer.sums(x), self._scales, layer.scale, layer.bias, layer.relu, y[:, : self._widths[i + 1]])
             x = y
             meter.close(layer_stage(i + 1), n)
         return x
@@ -106,9 +102,6 @@ class QuantisedNet(Splicer):
         times = float(self.heads_used)
         outputs = self._law(self._head, frames, 1.0 / self.n_senones, times, touched=2)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
-
-    def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: laws.splice(self.card, frames)}
@@ -119,11 +112,6 @@ class QuantisedNet(Splicer):
     def _law(self, layer: Quantised, frames: int, frame: float, times: float, *, touched: int) -> Cost:
         net_bytes = float(sum(layer.nbytes for layer in (*self._layers, *self._heads)))
         return laws.integer_layer(layer, OPERATION, frames, net_bytes, frame, times, touched)
-
-
-def apply(layer: Quantised, x: Array, scales: Array, out: Array) -> None:
-    """Apply a layer to frames i8 [n, inputs filled up], into `out` i8 [n, outputs]; `scales` become those of `out`."""
-    _requantise(layer.sums(x), scales, layer.scale, layer.bias, layer.relu, out)
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})

@@ -1,9 +1,8 @@
 """Chosen rows of an output layer: lazy evaluation (Vanhoucke 2011), in float32 and in 8-bit integers.
 
-A row is the weights of one senone, side by side in whole vectors; its score in a frame is a dot product. Four rows
-at up to four frames share every load and hide each other's latency, and the rows that come next are prefetched,
-since no hardware prefetcher expects them. At one frame the cost is that of reading the rows; four frames at once read a
-row a quarter as often.
+A row is the weights of one senone, side by side in whole vectors; its score in a frame is a dot product. Four rows at
+up to four frames share every load and hide each other's latency, and the rows that come next are prefetched, since no
+hardware prefetcher expects them.
 """
 
 from __future__ import annotations
@@ -139,7 +138,6 @@ class FloatRows:
     def __init__(self, weight: Array) -> None:
         """`weight` f32 [senones, inputs + 1], the bias in the last column."""
         self._weights, self._bias = _padded(weight[:, :-1], np.float32), weight[:, -1].copy()
-        self.nbytes = self._weights.nbytes
 
     def score(self, hidden: Array, first: int, last: int, senones: Array, scores: Array) -> None:
         """Fill scores[first:last, senones]; `hidden` f32 [n, inputs filled up] as `room` gives it."""
@@ -152,16 +150,14 @@ class FloatRows:
 class ByteRows:
     """The rows of an output layer in 8-bit integers, whose sums are exact."""
 
-    def __init__(self, weight: Array, scale: Array, bias: Array) -> None:
-        """`weight` int8 [senones, inputs], `scale` and `bias` f32 [senones]."""
+    def __init__(self, weight: Array, scale: Array, bias: Array, scales: Array) -> None:
+        """`weight` int8 [senones, inputs], `scale` and `bias` f32 [senones]; `scales` f32 [n]: of the frames scored."""
         offset = weight.astype(np.int16) + OFFSET
-        self._weights, self._affine = _padded(offset, np.uint8), np.stack([scale, bias])
-        self.nbytes = self._weights.nbytes
+        self._weights, self._affine, self._scales = _padded(offset, np.uint8), np.stack([scale, bias]), scales
 
-    def score(self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array) -> None:
-        """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it,
-        `scales` f32 [n]."""
-        byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
+    def score(self, hidden: Array, first: int, last: int, senones: Array, scores: Array) -> None:
+        """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it."""
+        byte_rows(self._weights, self._affine, hidden, self._scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
         return laws.chosen_rows(self._weights, "gemm:int8", 2.0)

@@ -65,14 +65,10 @@ class DnnScorer(LayeredScorer):
         self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
         """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
-        n, parents = model.n_senones, senones.parents_of(model)
-        self._features = model.n_features
-        super().__init__(
-            n,
-            self._features,
-            {"active": senones.Active(n, parents, ahead=1), "active-ahead": senones.Active(n, parents, ahead=AHEAD)},
-            {name: frames.RULES[name](model) for name in FRAME_RULES},
-        )
+        n, parents, self._features = model.n_senones, senones.parents_of(model), model.n_features
+        layers = {"active": 1, "active-ahead": AHEAD}
+        active = {name: senones.Active(n, parents, ahead) for name, ahead in layers.items()}
+        super().__init__(n, self._features, active, {name: frames.RULES[name](model) for name in FRAME_RULES})
         self._since = UNSEEN
         self.configure(config, self.make_ready(config, progress, cancelled))
 
@@ -82,8 +78,8 @@ class DnnScorer(LayeredScorer):
 
     def warm_up(self) -> None:
         """Compile what the rules call; what computes the net was tried when it was made."""
-        beyond = sum(self.context)
-        spliced = self._net.splice(np.zeros((3 + beyond, self._features), np.float32), Meter())
+        silence = np.zeros((3 + sum(self.context), self._features), np.float32)
+        spliced = self._net.splice(silence, Meter())
         scores = self._scores[: len(spliced)]
         self._net.score(spliced, scores, Meter())
         for layer in self._layers.values():
@@ -169,14 +165,9 @@ class DnnScorer(LayeredScorer):
             net = dnn.read(config.dnn, self.n_senones, self._features, cancelled)
             if sentence := self._too_few_heads(config, net.card.heads):
                 raise ModelError(sentence)
-        if cancelled():
-            raise Cancelled
         progress("making the net ready", None)
         arithmetic = dnn.create(config.dnn, net, config.threads, MAX_FRAMES)
-        for count in sorted({1, min(config.block, MAX_FRAMES)}):
-            if cancelled():
-                raise Cancelled
-            try_out(arithmetic, net.card.dimension, count)
+        try_out(arithmetic, net.card.dimension, {1, min(config.block, MAX_FRAMES)}, cancelled)
         return Ready(arithmetic, net, origin)
 
     @property
@@ -210,16 +201,18 @@ def _refuse(sentence: str, *_: object) -> NoReturn:
     raise ModelError(sentence)
 
 
-def try_out(arithmetic: Arithmetic, features: int, count: int) -> None:
-    """Score silence by every method, so that libraries and kernels are ready for `count` frames at once."""
+def try_out(arithmetic: Arithmetic, features: int, counts: set[int], cancelled: Cancelling) -> None:
+    """Score silence by every method, so that libraries and kernels are ready for these `counts` of frames at once."""
     meter = Meter()
-    silence = np.zeros((count + sum(arithmetic.context), features), np.float32)
-    spliced = arithmetic.splice(silence, meter)
-    scores = np.empty((len(spliced), arithmetic.n_senones), np.float32)
-    arithmetic.score(spliced, scores, meter)
-    if arithmetic.can_choose:
-        arithmetic.begin_some(spliced, meter)
-        arithmetic.score_some(0, len(spliced), np.arange(min(4, arithmetic.n_senones)), scores, meter)
-    if arithmetic.has_heads:
-        first = np.zeros(count, np.int64)
-        arithmetic.score_by_heads(first, first, scores, meter)
+    for count in sorted(counts):
+        if cancelled():
+            raise Cancelled
+        spliced = arithmetic.splice(np.zeros((count + sum(arithmetic.context), features), np.float32), meter)
+        scores = np.empty((len(spliced), arithmetic.n_senones), np.float32)
+        arithmetic.score(spliced, scores, meter)
+        if arithmetic.can_choose:
+            arithmetic.begin_some(spliced, meter)
+            arithmetic.score_some(0, len(spliced), np.arange(min(4, arithmetic.n_senones)), scores, meter)
+        if arithmetic.has_heads:
+            first = np.zeros(count, np.int64)
+            arithmetic.score_by_heads(first, first, scores, meter)

@@ -17,7 +17,9 @@ import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, Device, DeviceError, DeviceWork, Launches, is_out_of_memory, launched
+from pipelines.device import COMPUTE, COPY, Device, DeviceError, DeviceWork
+from pipelines.device.base import is_out_of_memory
+from pipelines.device.launches import Launches, launched
 from pipelines.search.device.frontier import BLOCK_FRAMES, COUNTS, MAX_PLACES, Buffers, Frontier, Room
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory
@@ -189,7 +191,7 @@ class DeviceSearch(BatchSearch):
             scattered=True,
             device=device,
         )
-        given = self.launches.a_frame(self._ids["search.frames"])
+        given = self.launches.each(self._ids["search.frames"], of_a_frame=True)
         # Between utterances none is in use; all that were made are alike in this.
         frontier = next(reversed(self._frontiers.values()), None)
         held = frontier is not None and frontier.held_as_graph

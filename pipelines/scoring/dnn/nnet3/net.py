@@ -10,7 +10,6 @@ The softmax at the end is left out: it takes the same from all senones of a fram
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -32,28 +31,15 @@ from profiler.spans import Cost
 NO_SCALE = np.empty(0, np.float32)
 
 
-class Weights(ABC):
-    """The weights of a step, whoever multiplies."""
-
-    nbytes: float
-
-    @abstractmethod
-    def bind(self, x: Array, y: Array) -> Callable[[], None]:
-        """Return what computes y f32 [n, outputs] from x f32 [n, inputs + 1], whose last column is ones."""
-
-    @abstractmethod
-    def cost(self, frames: int, frame: float, net_bytes: float) -> Cost:
-        """Law of one call of about `frames` frames, for 1/`frame` work counts a frame."""
-
-
-class _Floats(Weights):
-    """Weights in float32, multiplied by one of `products`."""
+class _Floats:
+    """Weights of a step in float32, multiplied by one of `products`."""
 
     def __init__(self, weight: Array, threads: int, most: int, product: str) -> None:
         self._product = PRODUCTS[product](weight, threads, most)
         self.nbytes = float(self._product.nbytes)
 
     def bind(self, x: Array, y: Array) -> Callable[[], None]:
+        """What computes y f32 [n, outputs] from x f32 [n, inputs + 1], whose last column is ones."""
         if self._product.into_rows:
             return self._product.bind(x.T, y.T)
         columns = np.empty(y.shape[::-1], np.float32)
@@ -66,12 +52,13 @@ class _Floats(Weights):
         return once
 
     def cost(self, frames: int, frame: float, net_bytes: float) -> Cost:
+        """Law of one call of about `frames` frames, for 1/`frame` work counts a frame."""
         moved = 0.0 if self._product.into_rows else self._product.shape[0] * frame
         return laws.dense_layer(self._product, frames, net_bytes, frame, 1.0, moved, 0.0)
 
 
-class _Bytes(Weights):
-    """Weights in 8-bit integers, with a scale for each output; each frame of the input gets one."""
+class _Bytes:
+    """The same in 8-bit integers, with a scale for each output; each frame of the input gets one."""
 
     def __init__(self, weight: Array, threads: int, most: int) -> None:
         self._layer = Quantised(weight[:, :-1], weight[:, -1], False, threads, most)
@@ -128,7 +115,7 @@ class Nnet3Net(Arithmetic):
         largest = self._most + sum(self.context)
         outputs = -(-self._most // self.subsampling)
 
-        def weights(step: Step, most: int) -> Weights | None:
+        def weights(step: Step, most: int) -> _Floats | _Bytes | None:
             if step.weight is None:
                 return None
             return _Bytes(step.weight, threads, most) if int8 else _Floats(step.weight, threads, most, product)
@@ -144,19 +131,15 @@ class Nnet3Net(Arithmetic):
         self._latest: tuple[Array, _Block, int] | None = None
         last = plan.head[-1]
         assert last.weight is not None, "the reader refuses others"
-        self._rows: FloatRows | ByteRows = FloatRows(last.weight)
-        self._hidden = room(outputs, last.inputs + 1)
-        if int8:
-            layer = Quantised(last.weight[:, :-1], last.weight[:, -1], False, 1, 1)
-            self._rows = ByteRows(layer.weight, layer.scale, layer.bias)
-            self._hidden = room(outputs, integers.filled(last.inputs), np.int8)
         self._scales = np.empty(outputs, np.float32)
-        self.stages = {
-            **{step.stage: ("frames",) for step in (*plan.trunk, *plan.head[:-1])},
-            SPLICE_STAGE: ("frames",),
-            last.stage: ("senones",),
-            ACTIVE_STAGE: ("senones", "rows"),
-        }
+        if int8:
+            self._rows = Quantised(last.weight[:, :-1], last.weight[:, -1], False, 1, 1).rows(self._scales)
+            self._activations = room(outputs, integers.filled(last.inputs), np.int8)
+        else:
+            self._rows, self._activations = FloatRows(last.weight), room(outputs, last.inputs + 1)
+        by_frames = (*(step.stage for step in (*plan.trunk, *plan.head[:-1])), SPLICE_STAGE)
+        by_senones = {last.stage: ("senones",), ACTIVE_STAGE: ("senones", "rows")}
+        self.stages = {**dict.fromkeys(by_frames, ("frames",)), **by_senones}
 
     def reset(self) -> None:
         self._latest, self.begin = None, 0
@@ -177,19 +160,16 @@ class Nnet3Net(Arithmetic):
 
     def _block_of(self, padded: Array) -> _Block:
         """The block with what is kept of the one before in its place."""
-        before, after = self.context
-        n = len(padded) - before - after
-        latest = self._latest
+        latest, beyond, period = self._latest, sum(self.context), self.plan.period
         if latest is not None and latest[0] is padded:
             return latest[1]
-        beyond = before + after
         follows = (
             self._looped
             and latest is not None
-            and (latest[2] + len(latest[0]) - beyond) % self.plan.period == self.begin % self.plan.period
+            and (latest[2] + len(latest[0]) - beyond) % period == self.begin % period
             and np.array_equal(latest[0][len(latest[0]) - beyond :], padded[:beyond])
         )
-        kind = self.begin % self.plan.period, n, follows
+        kind = self.begin % period, len(padded) - beyond, follows
         block = self._blocks.get(kind)
         if block is None:
             block = self._blocks[kind] = self._bind(*kind)
@@ -216,24 +196,14 @@ class Nnet3Net(Arithmetic):
         x = self._through(x, meter)
         inputs = self.plan.head[-1].inputs
         if isinstance(self._rows, ByteRows):
-            quantise(x, self._hidden[: len(x), :inputs], self._scales)
+            quantise(x, self._activations[: len(x), :inputs], self._scales)
         else:
-            self._hidden[: len(x), : inputs + 1] = x
-
-    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        if isinstance(self._rows, ByteRows):
-            self._rows.score(self._hidden, self._scales, first, last, senones, scores)
-        else:
-            self._rows.score(self._hidden, first, last, senones, scores)
-        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+            self._activations[: len(x), : inputs + 1] = x
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score`, by the frames at which a step is computed and by senones."""
         last = self.plan.head[-1]
         return self._hidden_costs(frames) | {last.stage: self._law(last, frames, 1.0 / self.n_senones)}
-
-    def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         plan = self.plan
@@ -330,5 +300,4 @@ class Nnet3Net(Arithmetic):
 
 def _with_ones(n: int, inputs: int) -> Array:
     """Room for inputs f32 [n, inputs + 1], whose last column is ones."""
-    made: Array = np.ones((n, inputs + 1), np.float32)
-    return made
+    return np.ones((n, inputs + 1), np.float32)

@@ -18,7 +18,6 @@ from pipelines.scoring.dnn.nnet3.plan import plan
 from pipelines.scoring.dnn.scorer import HEADS, DnnScorer, Ready, try_out
 from pipelines.scoring.strategy import Cancelling, Progress, never, quietly
 from profiler.arrays import Array
-from profiler.errors import Cancelled
 
 if TYPE_CHECKING:
     from pipelines.config import Config
@@ -38,8 +37,7 @@ class Nnet3Scorer(DnnScorer):
         self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
         """Raises ModelError when the settings ask for what the net cannot do, or Cancelled."""
-        assert model.kaldi is not None
-        assert model.kaldi.net is not None
+        assert model.kaldi is not None and model.kaldi.net is not None, "`own_net` says so"  # noqa: PT018
         self.subsampling = model.subsampling
         self._plan = plan(model.kaldi.net, self.subsampling)
         self._name = model.directory.name
@@ -74,9 +72,7 @@ class Nnet3Scorer(DnnScorer):
         chosen = config.dnn
         looped, int8 = chosen.context == "looped", chosen.dtype == "int8"
         net = Nnet3Net(self._plan, config.threads, chosen.product, int8=int8, looped=looped)
-        for count in sorted({1, min(config.block, MAX_FRAMES)}):
-            if cancelled():
-                raise Cancelled
-            try_out(net, self._features, min(self.rows(count) * self.subsampling, self.most_frames))
+        counts = (self.rows(count) * self.subsampling for count in (1, min(config.block, MAX_FRAMES)))
+        try_out(net, self._features, {min(count, self.most_frames) for count in counts}, cancelled)
         net.reset()
         return Ready(net, None, "own")
