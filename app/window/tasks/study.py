@@ -5,12 +5,12 @@ Shows a study that is there, or runs `asrscope sweep` and shows the trials as th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QCoreApplication, QModelIndex, QSignalBlocker, Signal, SignalInstance
+from PySide6.QtCore import QCoreApplication, QModelIndex, QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QFormLayout, QWidget
 
 from app.layout import NONE
@@ -41,29 +41,22 @@ DETAILS: Final = 2
 EMPTY: Final = Study("", [], [], [], {}, [], False)
 
 
+def begin(w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
+    """Show the study in `folder`, or run the sweep of `words` there."""
+    w.memory.remember(STUDY, str(folder))
+    w.strip.place(StudyPage(w, folder, words), True)
+
+
 class StudyPage(TaskPage):
-    """Trials and front of a sweep, and what can be done with a trial.
+    """Trials and front of the sweep in `folder`, and what can be done with a trial.
 
-    Args:
-        folder: of the study.
-        parent: the window.
-        words: the arguments of the sweep that makes the study; without any, one that is there is shown.
-
-    Signals:
-        wanted: open the session of a trial.
-        used: take the settings of a trial for the next run.
-        saved: ask for a file for the table of the trials.
+    `words`: the arguments of the sweep that makes the study; without any, one that is there is shown.
     """
 
-    wanted = Signal(object)
-    used = Signal(object)
-    saved = Signal()
-
-    def __init__(self, folder: Path, parent: QWidget, words: Sequence[str] = ()) -> None:
-        super().__init__(
-            tr("Sweep {0}").format(folder.name), (), tr("Reading settings and audio of the sweep …"), parent
-        )
-        self.folder, self._words = folder, list(words)
+    def __init__(self, w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
+        begins = tr("Reading settings and audio of the sweep …")
+        super().__init__(tr("Sweep {0}").format(folder.name), (), begins, w)
+        self._w, self.folder, self._words = w, folder, list(words)
         self.study = EMPTY
         self.chosen: int | None = None
         self._details: Mapping[int, str] = {}
@@ -80,12 +73,12 @@ class StudyPage(TaskPage):
         self.front, self.lines = StudyFront(EMPTY), ParallelCoordinates(EMPTY)
         for chart in (self.front, self.lines):
             chart.chosen.connect(lambda name: self.choose(int(name)))
-        self.front.opened.connect(lambda name: self._pass_on(self.wanted, int(name)))
+        self.front.opened.connect(lambda name: self._open(int(name)))
         self.rows = TableModel(self)
         self.table = TableTwin(self.rows)
         describe(self.table, tr("Trials of the sweep"))
         self.table.selectionModel().currentRowChanged.connect(lambda now, _: self._move_to(now))
-        self.table.activated.connect(lambda index: self._pass_on(self.wanted, self._number(index)))
+        self.table.activated.connect(lambda index: self._open(self._number(index)))
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._show_chosen())
         limited = [(tr(about.title), name) for name, about in OBJECTIVES.items() if name != TIME]
         self.objective = ChoiceBox(tr("Limit on"), limited)
@@ -95,35 +88,32 @@ class StudyPage(TaskPage):
         self.limit.setRange(0.0, 1e9)
         describe(self.limit, tr("Limit"))
         self.limit.valueChanged.connect(lambda _: self._limit_by(hand=True))
-        self.fastest = Wrapped("")
-        self.importance = Panel(texts.importance_chart(EMPTY), {})
-        self.why_no_importance = Wrapped(tr("Known from ten trials on."))
-        self.importance_rows = TableModel(self)
-        self.importance_table = TableTwin(self.importance_rows)
-        describe(self.importance_table, tr("Importance of each setting"))
-        self.begin_page(tr("Front"))
-        self.add_widget(self.front, 1)
         limit = QWidget()
         rows = QFormLayout(limit)
         rows.setContentsMargins(*NONE)
         for title, box in ((tr("Fastest trial with"), self.objective), (tr("at most"), self.limit)):
             rows.addRow(Label(title), box)
-        self.add_widget(limit, 0)
-        self.add_widget(self.fastest, 0)
-        self.begin_page(tr("Trials"))
-        self.add_widget(self.table, 1)
-        self.begin_page(tr("Parallel coordinates"))
-        self.add_widget(self.lines, 1)
-        self.begin_page(tr("Importance"))
-        for part, stretch in ((self.why_no_importance, 0), (self.importance, 3), (self.importance_table, 2)):
-            self.add_widget(part, stretch)
-        self._page = None
-        self.details = Wrapped("")
+        self.fastest, self.details = Wrapped(""), Wrapped("")
         self.details.setMinimumHeight(DETAILS * self.details.fontMetrics().lineSpacing())
+        self.why_no_importance = Wrapped(tr("Known from ten trials on."))
+        self.importance = Panel(texts.importance_chart(EMPTY), {})
+        self.importance_rows = TableModel(self)
+        self.importance_table = TableTwin(self.importance_rows)
+        describe(self.importance_table, tr("Importance of each setting"))
+        for name, parts in (
+            (tr("Front"), ((self.front, 1), (limit, 0), (self.fastest, 0))),
+            (tr("Trials"), ((self.table, 1),)),
+            (tr("Parallel coordinates"), ((self.lines, 1),)),
+            (tr("Importance"), ((self.why_no_importance, 0), (self.importance, 3), (self.importance_table, 2))),
+        ):
+            self.begin_page(name)
+            for part, stretch in parts:
+                self.add_widget(part, stretch)
+        self._page = None
         self.add_widget(self.details, 0)
-        self.use = Button(tr("Use these settings"), lambda: self._pass_on(self.used, self.chosen))
-        self.open_session = Button(tr("Open the session"), lambda: self._pass_on(self.wanted, self.chosen))
-        self.save = Button(tr("Save as CSV…"), self.saved.emit)
+        self.use = Button(tr("Use these settings"), self._use)
+        self.open_session = Button(tr("Open the session"), lambda: self._open(self.chosen))
+        self.save = Button(tr("Save as CSV…"), self._save)
         self.more = Button(tr("Stop"), lambda: self.cancel() if self.working else self._go_on())
         self._buttons.removeWidget(self.copy)
         self.add_buttons(self.use, self.open_session, self.save, self.more)
@@ -185,10 +175,12 @@ class StudyPage(TaskPage):
         first = not self.study.trials
         self.study = study
         self._details = {trial.id: texts.details(study, trial) for trial in study.trials}
-        tables = ((self.table, texts.trials(study)), (self.importance_table, texts.importance_table(study)))
-        for (shown, table), rows in zip(tables, (self.rows, self.importance_rows), strict=True):
-            rows.replace(table.headers, table.rows)
-            shown.fit_columns()
+        for twin, model, table in (
+            (self.table, self.rows, texts.trials(study)),
+            (self.importance_table, self.importance_rows, texts.importance_table(study)),
+        ):
+            model.replace(table.headers, table.rows)
+            twin.fit_columns()
         chart = texts.importance_chart(study)
         self.importance.show_chart(chart, looks(chart))
         for part in (self.importance, self.importance_table):
@@ -231,9 +223,8 @@ class StudyPage(TaskPage):
         return found if isinstance(found, int) else None
 
     def _move_to(self, index: QModelIndex) -> None:
-        found = self._number(index)
-        if found is not None and found != self.chosen:
-            self.choose(found)
+        if (number := self._number(index)) not in (None, self.chosen):
+            self.choose(number)
 
     def _offer(self) -> None:
         """What can be done with the trial that is chosen."""
@@ -265,19 +256,17 @@ class StudyPage(TaskPage):
 
     def _begin_limit(self) -> None:
         """As long as nobody has set a limit, all trials are within it."""
-        if self._limited:
-            return
-        name = str(self.objective.currentData())
-        self.limit.set_unit(f" {OBJECTIVES[name].unit}")
-        with QSignalBlocker(self.limit):
-            self.limit.setValue(float(f"{1.005 * max(self._figures(name), default=0.0):.3g}"))
+        if not self._limited:
+            name = str(self.objective.currentData())
+            self.limit.set_unit(f" {OBJECTIVES[name].unit}")
+            with QSignalBlocker(self.limit):
+                self.limit.setValue(float(f"{1.005 * max(self._figures(name), default=0.0):.3g}"))
 
     def _show_fastest(self, choose: bool) -> None:
         """Name the fastest trial within the limit, and `choose` it."""
         name, limit = str(self.objective.currentData()), self.limit.value()
-        study, about = self.study, OBJECTIVES[name]
-        trial = study.fastest(name, limit)
-        wanted = f"{tr(about.title)} ≤ {texts.figure_text(limit, name)}"
+        study, trial = self.study, self.study.fastest(name, limit)
+        wanted = f"{tr(OBJECTIVES[name].title)} ≤ {texts.figure_text(limit, name)}"
         for box in (self.objective, self.limit):
             box.setEnabled(any(one.rtf_ratio is not None for one in study.trials))
         if trial is None:
@@ -285,8 +274,7 @@ class StudyPage(TaskPage):
             return
         ratio = texts.figure_text(study.figure(trial, TIME), TIME)
         text = tr("Fastest with {0}: trial {1}, {2} of the reference's time.").format(wanted, trial.id, ratio)
-        touching = study.points[trial.id].touches if trial.id in study.points else []
-        if touching:
+        if trial.id in study.points and (touching := study.points[trial.id].touches):
             others = tr(" and ").join(map(str, touching))
             text += " " + tr("Its interval touches that of {0}: their order is undecided.").format(others)
         self.fastest.setText(text)
@@ -295,15 +283,48 @@ class StudyPage(TaskPage):
 
     # -- what can be done ------------------------------------------------------------------------
 
-    def _pass_on(self, signal: SignalInstance, number: int | None) -> None:
+    def _open(self, number: int | None) -> None:
+        self._with_session(number, self._w.files.open_session)
+
+    def _use(self) -> None:
+        self._with_session(self.chosen, self._use_settings)
+
+    def _with_session(self, number: int | None, do: Callable[[Path], object]) -> None:
         trial = self._trial(number)
         session = None if trial is None else session_of(trial, self.folder)
-        if trial is None or session is None or self.working:
+        if session is None or self.working:
             return
-        if not regular(session):
-            self.state.setText(tr("The session of trial {0} is not there any more: {1}").format(trial.id, session))
+        if regular(session):
+            do(session)
+        else:
+            self.state.setText(tr("The session of trial {0} is not there any more: {1}").format(number, session))
+
+    def _use_settings(self, session: Path) -> None:
+        """Take the settings of a trial, as its session has them, for the next run."""
+        from profiler.session.reader import Session
+
+        w = self._w
+        try:
+            with Session.open(session) as found:
+                config, preset = found.configs[-1].tree, str(found.meta.get("preset", ""))
+            settings.from_dict(config)
+        except (OSError, ValueError, IndexError) as problem:
+            self.state.setText(str(problem))
             return
-        signal.emit(session)
+        if (why := w.when.may_run.unavailable_reason()) is not None:
+            self.state.setText(why)
+            return
+        w.pipeline.adopt(config, preset, session)
+        w.pipeline.edit()
+        w.show_desk()
+        trial = self.details.text().partition(" · ")[0]
+        text = tr("The next run uses the settings of {0}.").format(trial[:1].lower() + trial[1:])
+        w.notices.next_run(text, w.runs, w.when.can_start())
+
+    def _save(self) -> None:
+        target = self._w.files.ask_target(tr("Save the trials"), f"{self.folder.stem}.csv", tr("Tables (*.csv)"))
+        if target is not None:
+            self.write_table(target)
 
     def write_table(self, path: Path) -> None:
         """Write the trials as CSV, and say so."""
@@ -313,41 +334,3 @@ class StudyPage(TaskPage):
             self.state.setText(str(problem))
             return
         self.state.setText(tr("Written: {0}").format(path))
-
-
-def begin(w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
-    """Show the study in `folder`, or run the sweep of `words` there."""
-    w.memory.remember(STUDY, str(folder))
-    page = StudyPage(folder, w, words)
-
-    def save() -> None:
-        target = w.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
-        if target is not None:
-            page.write_table(target)
-
-    page.wanted.connect(w.files.open_session)
-    page.used.connect(partial(_use, w, page))
-    page.saved.connect(save)
-    w.strip.place(page, True)
-
-
-def _use(w: MainWindow, page: StudyPage, session: Path) -> None:
-    """Take the settings of a trial, as its session has them, for the next run."""
-    from profiler.session.reader import Session
-
-    try:
-        with Session.open(session) as found:
-            config, preset = found.configs[-1].tree, str(found.meta.get("preset", ""))
-        settings.from_dict(config)
-    except (OSError, ValueError, IndexError) as problem:
-        page.state.setText(str(problem))
-        return
-    if (why := w.when.may_run.unavailable_reason()) is not None:
-        page.state.setText(why)
-        return
-    w.pipeline.adopt(config, preset, session)
-    w.pipeline.edit()
-    text = page.details.text().partition(" · ")[0]
-    w.show_desk()
-    text = tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:])
-    w.notices.next_run(text, w.runs, w.when.can_start())
