@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLayout, QScrollArea, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QGridLayout, QHBoxLayout, QLayout, QScrollArea, QWidget
 
 from app.style.plain_text import AT_RIGHT, Elided, Label
 from app.style.theme import font
@@ -38,6 +38,15 @@ def lay_out(
         else:
             layout.addSpacing(what)
     return layout
+
+
+def new_grid(parent: QWidget | None, across: int, down: int) -> QGridLayout:
+    """A grid without margins, with so many pixels between its columns and rows."""
+    grid = QGridLayout(parent)
+    grid.setContentsMargins(*NONE)
+    grid.setHorizontalSpacing(across)
+    grid.setVerticalSpacing(down)
+    return grid
 
 
 W = TypeVar("W", bound=QWidget)

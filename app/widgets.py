@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent, QPen, QResizeEvent, QValidator, QWheelEvent
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QValidator,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QCheckBox,
@@ -223,14 +233,26 @@ def draw_arrow(widget: QWidget) -> None:
 
 
 class DropButton(Button):
-    """A button with the arrow of a list, whose text is shortened to its width."""
+    """A button with the arrow of a list, whose text loses its middle where it is wider than the button.
 
-    def __init__(self) -> None:
+    `room`: pixels for border, padding and arrow.
+    """
+
+    def __init__(self, room: int) -> None:
         super().__init__()
         self.setProperty("drop", True)
+        self._room, self._parts, self.full = room, ("", "", ""), ""
+
+    def show_text(self, text: str, before: str = "", after: str = "") -> None:
+        """Show a text between two others, which are always whole."""
+        self._parts, self.full = (before, text, after), f"{before}{text}{after}"
+        self._shorten()
 
     def _shorten(self) -> None:
-        raise NotImplementedError
+        before, text, after = self._parts
+        metrics = QFontMetricsF(self.font())
+        room = max(self.width() - self._room - metrics.horizontalAdvance(before + after), 20)
+        self.setText(before + metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room) + after)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -10,9 +10,9 @@ from typing import Final
 
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
-from app.layout import NONE, lay_out, muted, styled
+from app.layout import NONE, lay_out, muted, new_grid, styled
 from app.pictures.texts import Figure, Headline, ToggleState
 from app.pictures.writers import CaptionLine
 from app.style.plain_text import Elided, Label
@@ -127,9 +127,7 @@ def _toggle(toggle: ToggleState) -> QLayout:
     headline.show_kind("" if effect is None else effect.kind, effect.brief if effect else " ")
     if effect is not None and effect.remark:
         beside.set_full(*(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter)))
-    grid = QGridLayout()
-    grid.setHorizontalSpacing(6)
-    grid.setVerticalSpacing(1)
+    grid = new_grid(None, 6, 1)
     grid.addWidget(Dot(toggle.on), 0, 0, Qt.AlignmentFlag.AlignVCenter)
     grid.addWidget(title, 0, 1)
     grid.addWidget(text, 1, 1)
@@ -139,9 +137,7 @@ def _toggle(toggle: ToggleState) -> QLayout:
 
 
 def _figure(figure: Figure, scope_inline: bool) -> QLayout:
-    grid = QGridLayout()
-    grid.setHorizontalSpacing(7)
-    grid.setVerticalSpacing(0)
+    grid = new_grid(None, 7, 0)
     grid.addWidget(muted(figure.name, 0.85), 0, 0)
     value, scope = styled(Label(figure.value), 1.8, strong=True), muted(figure.scope, 0.85)
     if scope_inline:

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.layout import NONE, REST, heading, lay_out, styled
+from app.layout import NONE, REST, heading, lay_out, new_grid, styled
 from app.style.plain_text import ENTER, Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
 from app.window.actions import search_results
@@ -199,9 +199,7 @@ class KeySheet(QDialog):
         lay_out(QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
 
     def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(0)
+        grid = new_grid(None, 16, 0)
         grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = styled(Label(keys), strong=True)
@@ -210,8 +208,7 @@ class KeySheet(QDialog):
             if said.sizeHint().width() > WIDEST:
                 said.setWordWrap(True)
                 said.setFixedWidth(WIDEST)
-            top = Qt.AlignmentFlag.AlignTop
-            grid.addWidget(pressed, number, 0, top)
+            grid.addWidget(pressed, number, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(said, number, 1)
         grid.setColumnStretch(1, 1)
         return grid

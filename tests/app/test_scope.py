@@ -164,23 +164,23 @@ def test_the_chip_says_the_scope_and_leads_back(window, sample, qtbot):
     made: MainWindow = window()
     made.open_session(sample)
     chip = made.top.scope
-    qtbot.waitUntil(lambda: chip.text == "since skip ×2")
+    qtbot.waitUntil(lambda: chip.button.full == "since skip ×2")
     assert chip.away.isHidden()
     made.axis.set_visible(8.0, 12.0)
     made.axis.select(1.0, 3.0)
-    qtbot.waitUntil(lambda: chip.text == "◂ 0:01.00 – 0:03.00")
+    qtbot.waitUntil(lambda: chip.button.full == "◂ 0:01.00 – 0:03.00")
     assert not chip.away.isHidden()
     made.axis.set_visible(0.0, 4.0)
-    assert chip.text == "0:01.00 – 0:03.00"
+    assert chip.button.full == "0:01.00 – 0:03.00"
     made.escape()
-    qtbot.waitUntil(lambda: chip.text.endswith("since skip ×2 ▸"))
+    qtbot.waitUntil(lambda: chip.button.full.endswith("since skip ×2 ▸"))
     made.actions_.trigger("scope.whole")
-    qtbot.waitUntil(lambda: chip.text == "whole run · 3 settings")
+    qtbot.waitUntil(lambda: chip.button.full == "whole run · 3 settings")
     assert made.top.rtf.value == f"{made.playhead.snapshot().desk.rtf:.3f}"
     chip.away.click()
-    qtbot.waitUntil(lambda: "since skip ×2" in chip.text)
+    qtbot.waitUntil(lambda: "since skip ×2" in chip.button.full)
     made.actions_.trigger("scope.range")
-    qtbot.waitUntil(lambda: chip.text == "0:00.00 – 0:04.00")
+    qtbot.waitUntil(lambda: chip.button.full == "0:00.00 – 0:04.00")
 
 
 def test_other_programs_are_named_when_they_took_much(window, qtbot):

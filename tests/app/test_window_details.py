@@ -38,7 +38,7 @@ def test_the_end_of_a_modified_preset_is_never_cut(window: Callable[..., MainWin
     w.pipeline.choose(presets.DEMO)
     w.pipeline.set("search.beam", 9.0)
     assert w.top.preset.text().endswith("ified)")
-    assert w.top.preset.text() != w.top.preset._title, "or this shows nothing"
+    assert w.top.preset.text() != w.top.preset.full, "or this shows nothing"
 
 
 def test_a_session_that_has_no_more_to_come_fills_the_axis(recording: Callable[..., object]) -> None:

@@ -196,9 +196,9 @@ def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
     title = presets.load("gmm").title
     w.pipeline.set("loop", True)
     w.pipeline.set("pace", 4.0)
-    assert w.top.preset._title == title, "that is the course of a run, and no other work"
+    assert w.top.preset.full == title, "that is the course of a run, and no other work"
     w.pipeline.set("search.beam", 9.0)
-    assert w.top.preset._title == f"{title} (modified)"
+    assert w.top.preset.full == f"{title} (modified)"
     w.runs.start()
     assert "-gmm-modified" in str(w.runs.control.request.out)
     checked = [name for name, entry in w.top.preset._entries.items() if entry.isChecked()]

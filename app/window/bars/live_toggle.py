@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
-from app.layout import NONE, lay_out, styled
+from app.layout import NONE, lay_out, new_grid, styled
 from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Elided, Label, describe, set_tip
@@ -45,12 +45,8 @@ class LiveToggle(QWidget):
         self.setMinimumWidth(158)
         self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(0)
-        top = Qt.AlignmentFlag.AlignTop
-        grid.addWidget(self.switch, 0, 0, 2, 1, top)
+        grid = new_grid(self, 8, 0)
+        grid.addWidget(self.switch, 0, 0, 2, 1, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self.title, 0, 1)
         said = lay_out(QHBoxLayout(), self.effect, (self.subtitle, 1), spacing=SPACING, margins=NONE)
         grid.addLayout(said, 1, 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QFontMetricsF
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QWidget
 
-from app.layout import muted, styled
-from app.style.plain_text import ToolButton, describe, fitting, new_menu, set_tip
+from app.layout import muted, new_grid, styled
+from app.style.plain_text import ToolButton, describe, new_menu, set_tip
 from app.widgets import DropButton
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ScopeChip(QWidget):
         self._direction = 0
         self._menu = new_menu(self.tr("Scope"), self)
         self._menu.addActions(list(choices))
-        self.button = styled(_Drop(), 0.95, strong=True)
+        self.button = styled(DropButton(ROOM), 0.95, strong=True)
         self.button.setObjectName("scope-chip")
         self.button.clicked.connect(lambda _=False: self._menu.popup(self.mapToGlobal(self.rect().bottomLeft())))
         self.away = ToolButton()
@@ -45,9 +45,7 @@ class ScopeChip(QWidget):
         describe(self.away, self.tr("Back to the usual scope"))
         set_tip(self.away, self.tr("Back to the usual scope (Esc)"))
         self.away.clicked.connect(lambda _=False: self.left.emit())
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(1)
+        grid = new_grid(self, 1, 1)
         grid.addWidget(muted(self.tr("scope of all figures"), 0.85), 0, 0, 1, 2)
         grid.addWidget(self.button, 1, 0)
         grid.addWidget(self.away, 1, 1)
@@ -58,10 +56,6 @@ class ScopeChip(QWidget):
     def sizeHint(self) -> QSize:
         """As wide as it may be: it must not move because its text changed."""
         return QSize(WIDTH, super().sizeHint().height())
-
-    @property
-    def text(self) -> str:
-        return self.button.full
 
     def show_scope(self, scope: Scope | None, chosen: bool) -> None:
         """Show a scope, or that there is none; `chosen`: by somebody, who can go back."""
@@ -82,33 +76,10 @@ class ScopeChip(QWidget):
             describe(self.button, self.tr("Scope: no session"))
             return
         text = self._scope.text
-        before, after = ("◂ ", "") if self._direction < 0 else ("", " ▸") if self._direction > 0 else ("", "")
-        self.button.show_text(f"{before}{text}{after}", before, after)
+        self.button.show_text(text, "◂ " if self._direction < 0 else "", " ▸" if self._direction > 0 else "")
         frames = self.tr("{0} frames of 10 ms").format(self._scope.frames)
         tips = [self.tr("All figures are of this: {0}").format(text), frames]
         if self._direction:
             tips.append(self.tr("It lies outside of what is in view."))
         set_tip(self.button, "\n".join(tips))
         describe(self.button, self.tr("Scope: {0}").format(text))
-
-
-class _Drop(DropButton):
-    """Shortens what changed, and keeps the arrows around it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.full = ""
-        self._around = "", ""
-
-    def show_text(self, text: str, before: str = "", after: str = "") -> None:
-        self.full, self._around = text, (before, after)
-        self._shorten()
-
-    def _shorten(self) -> None:
-        before, after = self._around
-        core = self.full.removeprefix(before).removesuffix(after)
-        metrics = QFontMetricsF(self.font())
-        room = max(self.width() - ROOM - metrics.horizontalAdvance(before + after), 20)
-        # What changed stands at the end, "since" before it.
-        short = metrics.elidedText(core, Qt.TextElideMode.ElideMiddle, room)
-        self.setText(before + fitting(metrics, room, core, short) + after)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
-from app.layout import REST, lay_out, muted, styled
+from app.layout import REST, lay_out, muted, new_grid, styled
 from app.model.pipeline import Pipeline, missing_file
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
@@ -37,8 +37,7 @@ class PresetButton(DropButton):
     chosen = Signal(str)
 
     def __init__(self) -> None:
-        super().__init__()
-        self._title = ""
+        super().__init__(ARROW_ROOM)
         self._entries: dict[str, QAction] = {}
         self.choices = QMenu(self)
         self._offer(self.choices, "")
@@ -65,21 +64,15 @@ class PresetButton(DropButton):
         """Show which one is chosen, whether settings differ from it, and which waits for the next run."""
         for name, entry in self._entries.items():
             entry.setChecked(name == (preset if waiting is None else waiting).name)
-        self._title = self.tr(preset.title)
-        if modified:
-            self._title = self.tr("{0} (modified)").format(self._title)
-        tip = f"{self._title}: {self.tr(preset.description)}"
+        title = self.tr("{0} (modified)") if modified else "{0}"
+        title = title.format(self.tr(preset.title))
+        tip = f"{title}: {self.tr(preset.description)}"
         if waiting is not None:
             tip = self.tr("{0}\nNext run: {1}").format(tip, self.tr(waiting.title))
-            self._title = self.tr("next: {0}").format(self.tr(waiting.title))
+            title = self.tr("next: {0}").format(self.tr(waiting.title))
         set_tip(self, tip)
-        describe(self, self.tr("Preset: {0}").format(self._title))
-        self._shorten()
-
-    def _shorten(self) -> None:
-        room = max(self.width() - ARROW_ROOM, 20)
-        mode = Qt.TextElideMode.ElideMiddle  # its end says that it is modified
-        self.setText(self.fontMetrics().elidedText(self._title, mode, room))
+        describe(self, self.tr("Preset: {0}").format(title))
+        self.show_text(title)
 
 
 RECORDING_WIDTHS = {True: 84, False: 64}
@@ -127,13 +120,10 @@ class Figure(QWidget):
         self._name, self._note = muted(name, 0.85), muted(size=0.85)
         self._value = styled(Label("–"), 1.95, strong=True)
         self._value.setObjectName("big-figure")
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(7)
-        grid.setVerticalSpacing(0)
-        grid.addWidget(self._name, 0, 0)
-        grid.addWidget(self._value, 1, 0)
-        grid.addWidget(self._note, 1, 1, Qt.AlignmentFlag.AlignBottom)
+        cells = new_grid(self, 7, 0)
+        cells.addWidget(self._name, 0, 0)
+        cells.addWidget(self._value, 1, 0)
+        cells.addWidget(self._note, 1, 1, Qt.AlignmentFlag.AlignBottom)
 
     @property
     def value(self) -> str:
