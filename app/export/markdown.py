@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from profiler.clock import FRAME_S
@@ -135,63 +136,53 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
 
 def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
-    from app.model.document import number
+    from app.model.document import Section, Table, number
     from pipelines.audio.word_errors import SAME
     from profiler.plain import count, milliseconds
 
-    if rows := known["percentiles"]:
-        keys = [key for key in rows[0] if key.endswith("_ms")]
-        head = ("stage", f"{unit}s", *(key.removesuffix("_ms") + " ms" for key in keys))
-        names = {"whole frame": f"whole {unit}"}
-        cells = [
-            (names.get(row["name"], row["name"]), count(row["frames"]), *(milliseconds(row[key]) for key in keys))
-            for row in rows
-        ]
-        yield from _section(f"Time per {unit}", head, cells)
+    stages = known["percentiles"]
+    keys = [key for key in (stages[0] if stages else ()) if key.endswith("_ms")]
     frames, words, pairs = (known[key] for key in ("slowest_frames", "slowest_words", "confusions"))
-    cells = [
-        (
-            clock(row["at_s"], 2) if unit == "frame" else str(row["frame"]),
-            milliseconds(row["ms"]),
-            row["word"] or "",
-            count(row["tokens"]),
-        )
-        for row in frames["rows"]
-    ]
-    yield from _section(f"Slowest {unit}s, {_of(frames)}", ("at", "ms", "word", "tokens"), cells)
-    cells = [
-        (
-            row["word"],
-            clock(row["at_s"], 2),
-            milliseconds(row["ms"]),
-            f"{row['rtf']:.3f}",
-            count(row["tokens_per_frame"]),
-            "" if row["kind"] in (None, SAME) else row["kind"],
-            row["reference"] or "",
-        )
-        for row in words["rows"]
-    ]
-    head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")
-    yield from _section(f"Words that took longest, {_of(words)}", head, cells)
-    cells = [
-        (
-            row["reference"] or "–",
-            row["hypothesis"] or "–",
-            str(row["count"]),
-            number(row["wall_s"], ".3f"),
-            clock(row["at_s"], 2),
-        )
-        for row in pairs["rows"]
-    ]
-    head = ("reference", "hypothesis", "count", "seconds", "first at")
-    yield from _section(f"Confusion pairs, {_of(pairs)}", head, cells)
 
+    def name(row: Tree) -> str:
+        return f"whole {unit}" if row["name"] == "whole frame" else str(row["name"])
 
-def _section(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[Part]:
-    from app.model.document import Section, Table
+    def at(row: Tree) -> str:
+        return str(row["frame"]) if unit != "frame" and "frame" in row else clock(row["at_s"], 2)
 
-    if rows:
-        yield from (Section(title), Table(title, headers, rows))
+    def error(row: Tree) -> tuple[str, str]:
+        return "" if row["kind"] in (None, SAME) else str(row["kind"]), row["reference"] or ""
+
+    for title, head, cells in (
+        (
+            f"Time per {unit}",
+            ("stage", f"{unit}s", *(key.removesuffix("_ms") + " ms" for key in keys)),
+            [(name(r), count(r["frames"]), *(milliseconds(r[key]) for key in keys)) for r in stages],
+        ),
+        (
+            f"Slowest {unit}s, {_of(frames)}",
+            ("at", "ms", "word", "tokens"),
+            [(at(r), milliseconds(r["ms"]), r["word"] or "", count(r["tokens"])) for r in frames["rows"]],
+        ),
+        (
+            f"Words that took longest, {_of(words)}",
+            ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference"),
+            [
+                (r["word"], at(r), milliseconds(r["ms"]), f"{r['rtf']:.3f}", count(r["tokens_per_frame"]), *error(r))
+                for r in words["rows"]
+            ],
+        ),
+        (
+            f"Confusion pairs, {_of(pairs)}",
+            ("reference", "hypothesis", "count", "seconds", "first at"),
+            [
+                (r["reference"] or "–", r["hypothesis"] or "–", str(r["count"]), number(r["wall_s"], ".3f"), at(r))
+                for r in pairs["rows"]
+            ],
+        ),
+    ):
+        if cells:
+            yield from (Section(title), Table(title, head, cells))
 
 
 def _of(cut: Tree) -> str:
@@ -201,18 +192,15 @@ def _of(cut: Tree) -> str:
 def _not_measured(session: Session, tree: Tree) -> list[str]:
     from profiler.analysis.stage_sums import OTHER_COUNT
 
-    missing = []
-    if tree["wer"] is None:
-        missing.append("word errors, as no transcript was there for a whole utterance")
-    if not session.calibration:
-        missing.append("roofs of the machine, so there are no verdicts from them")
-    elif not tree["drift"]:
-        missing.append("whether the roofs changed while it ran")
-    if not any(OTHER_COUNT in stage.work for stage in session.stages.values()):
-        missing.append("the time that other programs took")
-    if tree["counters"] is None:
-        missing.append("hardware counters, which were off")
-    return missing
+    roofs, others = session.calibration, any(OTHER_COUNT in stage.work for stage in session.stages.values())
+    facts = (
+        ("word errors, as no transcript was there for a whole utterance", tree["wer"] is not None),
+        ("roofs of the machine, so there are no verdicts from them", roofs),
+        ("whether the roofs changed while it ran", tree["drift"] or not roofs),
+        ("the time that other programs took", others),
+        ("hardware counters, which were off", tree["counters"] is not None),
+    )
+    return [fact for fact, known in facts if not known]
 
 
 ROWS: Final = 10
@@ -233,12 +221,8 @@ def details(session: Session, track: CostTrack, selected: tuple[int, int] | None
     every = (statistics(session, track, name, first, last) for name in stage_names(session, track))
     known = [one for one in every if one is not None]
     tokens = track.work_rows.get(TOKENS)
-    slowest = [
-        (frame, ms)
-        for one in known
-        if one.name == WHOLE
-        for frame, ms in zip(one.slowest.tolist(), one.slowest_ms.tolist(), strict=True)
-    ]
+    whole = next((one for one in known if one.name == WHOLE), None)
+    slowest = [] if whole is None else zip(whole.slowest.tolist(), whole.slowest_ms.tolist(), strict=True)
     return {
         "percentiles": [
             {
@@ -261,7 +245,7 @@ def details(session: Session, track: CostTrack, selected: tuple[int, int] | None
                     "word": word_at(session, frame),
                     "tokens": None if tokens is None else float(tokens[frame : frame + 1][0]),
                 }
-                for frame, ms in slowest[:ROWS]
+                for frame, ms in islice(slowest, ROWS)
             ],
         },
         "slowest_words": slowest_words(word_costs(session, track, frames, selected)[0], ROWS),

@@ -122,7 +122,7 @@ class MainWindow(FirstWindow):
         self.others = OtherPrograms()
         self.pages = QStackedWidget()
         column = lay_out(QVBoxLayout(page), self.top, self.others, (self.pages, 1), spacing=0, margins=NONE)
-        self.welcome, self.skeleton = Welcome(self.actions_, self.pages), Skeleton()
+        self.welcome, self.skeleton = Welcome(self, self.pages), Skeleton()
         self.pages.addWidget(self.welcome)
         self.pages.addWidget(self.skeleton)
         self.status = StatusLine(self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P")), self.hints)
@@ -130,7 +130,7 @@ class MainWindow(FirstWindow):
         lay_out(column, self.notices, self.strip, self.status)
         self.setCentralWidget(page)
         InputNotes(self.playhead, self.notices)
-        self.menus = Menus(self, self.actions_, self.memory)
+        self.menus = Menus(self)
         self.menus.fill()
 
     @property
@@ -178,7 +178,6 @@ class MainWindow(FirstWindow):
             ((*own, *settings, *(model.changed for model in models)), lambda *_: self.actions_.refresh()),
             (settings, lambda *_: self.updates.show_latency()),
             (all_of_it, self.refresh),
-            ((self.welcome.open_session, self.menus.open_session), self.open_session),
         ):
             for signal in signals:
                 signal.connect(do)
@@ -193,15 +192,12 @@ class MainWindow(FirstWindow):
         self.runs.current.given_up.connect(self.show_welcome)
         self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
-        self.welcome.run_preset.connect(self._run_preset)
         self.top.scope.left.connect(lambda: self.axis.choose_scope(None))
         self.top.preset.chosen.connect(self.runs.choose_preset)
-        self.welcome.rename_session.connect(self.files.ask_name)
-        self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 
     # -- what actions do -------------------------------------------------------------------
 
-    def _run_preset(self, name: str) -> None:
+    def run_preset(self, name: str) -> None:
         if not self.when.is_idle():
             self.show_desk()
         self.runs.demo_preset(name)

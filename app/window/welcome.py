@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent
@@ -14,8 +15,11 @@ from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, styled, wr
 from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
-from app.window.actions.actions import ActionButton, Registry
+from app.window.actions.actions import ActionButton
 from pipelines.config import presets
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 CONTENT_WIDTH = 920
 MEGABYTE = 1e6
@@ -95,14 +99,10 @@ class SessionRow(Button):
 class Welcome(Scrolled):
     """Everything needed for a first start on one page; what is unavailable is not shown."""
 
-    run_preset = Signal(str)
-    open_session = Signal(str)
-    rename_session = Signal(object)  # The path of a recent session
-
-    def __init__(self, actions: Registry, parent: QWidget) -> None:
+    def __init__(self, w: MainWindow, parent: QWidget) -> None:
         super().__init__(parent=parent)
         self.setObjectName("welcome")
-        self._actions = actions
+        self._w = w
         page = QWidget()
         page.setObjectName("scrolled")
         self.setWidget(page)
@@ -151,17 +151,16 @@ class Welcome(Scrolled):
         choice = Choice(self.tr(preset.title), why or self.tr(preset.description))
         choice.setEnabled(why is None)
         choice.setObjectName(f"preset-{preset_name}")
-        choice.clicked.connect(lambda: self.run_preset.emit(preset_name))
+        choice.clicked.connect(lambda: self._w.run_preset(preset_name))
         return choice
 
     def _group(self, group: str) -> tuple[QWidget, QWidget]:
         """Presets of one group, behind a button that unfolds them: made when they are first shown."""
         names = presets.names(group)
-        more = Button()
+        more, members = Button(), QWidget()
         more.setObjectName("presets-more")
         more.setProperty("quiet", True)
         more.setCheckable(True)
-        members = QWidget()
         members.setObjectName("scrolled")
 
         def unfold(shown: bool) -> None:
@@ -175,7 +174,7 @@ class Welcome(Scrolled):
         return more, members
 
     def _start_button(self, action_id: str, text: str, primary: bool = False) -> Button:
-        button = styled(ActionButton(self._actions[action_id], text, name=text), 1.1, strong=True)
+        button = styled(ActionButton(self._w.actions_[action_id], text, name=text), 1.1, strong=True)
         button.setMinimumHeight(38)
         button.setObjectName(f"start-{action_id}")
         button.setProperty("primary", primary)
@@ -187,12 +186,12 @@ class Welcome(Scrolled):
             if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
-        rows = [self._session_row(path, RECENT, _about(path)) for path in sessions]
+        rows: list[QWidget] = [self._session_row(path, RECENT, _about(path)) for path in sessions]
         lay_out(self._recent, *rows or [muted(self.tr("None yet. Every run is saved here."))])
 
     def _session_row(self, path: Path, kind: str, details: str) -> Button:
         button = SessionRow(renames=kind == RECENT)
-        button.rename.connect(lambda: self.rename_session.emit(path))
+        button.rename.connect(lambda: self._w.files.ask_name(path))
         button.setProperty("quiet", True)
         button.setObjectName(kind)
         describe(button, self.tr("Open {0}").format(path.name))
@@ -202,7 +201,7 @@ class Welcome(Scrolled):
         lay_out(QHBoxLayout(button), (name, 1), about, margins=(10, 3, 10, 3))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        button.clicked.connect(lambda _=False: self.open_session.emit(str(path)))
+        button.clicked.connect(lambda _=False: self._w.open_session(path))
         return button
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +19,8 @@ from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY
 from app.style.plain_text import TextQuestion, add_entry, ask_text
 from app.window.actions.model import holds_model
 from pipelines.audio import formats
-from profiler.errors import BadInput
 from profiler.files.inputs import regular
-from profiler.files.outputs import OutputError, writing
+from profiler.files.outputs import writing
 from profiler.files.paths import sessions_dir
 from profiler.plain import printable
 
@@ -47,10 +46,7 @@ class Files(QObject):
         """Show a session, or the study in a folder; return whether that worked."""
         if os.path.isdir(path):
             return self.open_study(Path(path))
-        try:
-            self._playhead.open(path)
-        except (OSError, ValueError) as error:
-            self._notices.error(str(error))
+        if not self._works(partial(self._playhead.open, path)):
             return False
         if self._playhead.path is not None:
             self._memory.add_session(self._playhead.path)
@@ -61,12 +57,18 @@ class Files(QObject):
         """Show the study of a sweep; return whether there is one."""
         from app.model.study import read  # not before it is asked for
 
+        there = self._works(partial(read, folder))
+        if there:
+            self._w.bench.begin("study", folder.absolute())
+        return there
+
+    def _works(self, do: Callable[[], object]) -> bool:
+        """Do something; where that fails, say why."""
         try:
-            read(folder)
-        except BadInput as error:
+            do()
+        except (OSError, ValueError) as error:
             self._notices.error(str(error))
             return False
-        self._w.bench.begin("study", folder.absolute())
         return True
 
     def ask_study(self) -> None:
@@ -122,12 +124,7 @@ class Files(QObject):
 
     def take_audio(self, paths: list[Path]) -> bool:
         """Choose audio by paths; return whether it can be decoded."""
-        try:
-            self._w.take_audio(audio_choice.chosen(paths))
-        except ValueError as error:
-            self._notices.error(str(error))
-            return False
-        return True
+        return self._works(lambda: self._w.take_audio(audio_choice.chosen(paths)))
 
     def drop(self, paths: list[Path]) -> None:
         """Handle what was dropped on the window: a session or study is shown, audio or a model is for the next run."""
@@ -149,8 +146,7 @@ class Files(QObject):
         """Move a session to the bin, from which it can be taken back."""
         if self._playhead.path == session:
             self._playhead.close()
-        bookmarks = sidecar(session)
-        for path in (session, *([bookmarks] if bookmarks.exists() else [])):
+        for path in filter(Path.exists, (session, sidecar(session))):
             if not QFile.moveToTrash(str(path)):
                 self._notices.error(self.tr("{0} cannot be moved to the bin.").format(path))
                 return
@@ -228,16 +224,16 @@ class Files(QObject):
         from profiler.session.files import own_files  # not before the window has been painted
 
         target = target if target.suffix else target.with_suffix(SESSION_SUFFIX)
-        try:
+
+        def copy() -> None:
             with writing(target, self.tr("the copy"), own_files(source)) as draft:
                 shutil.copyfile(source, draft)
             if sidecar(source).exists():
                 with writing(sidecar(target), self.tr("the copy of the bookmarks"), own_files(source)) as draft:
                     shutil.copyfile(sidecar(source), draft)
-        except OutputError as error:
-            self._notices.error(str(error))
-            return
-        self._notices.written(target)
+
+        if self._works(copy):
+            self._notices.written(target)
 
     def ask_target(self, title: str, name: str, kinds: str) -> Path | None:
         """Ask for a file to write, called `name` in the folder used last; a suffix is added if none was given."""

@@ -3,64 +3,50 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
-from app.model.recent import Memory
 from app.style.plain_text import add_entry, new_menu
-from app.window.actions.actions import ALWAYS, SUBMENU, Registry
+from app.window.actions.actions import ALWAYS, SUBMENU
 
-BEGIN_A_PART = frozenset(
-    (
-        *("file.open", "file.copy", "file.export", "file.quit"),
-        *("view.previous", "view.zoom_in", "view.back", "view.pin", "bookmark.add", "view.window", "page.welcome"),
-        *(
-            "run.undo",
-            "theme.toggle",
-            "view.alone",
-            "layout.save",
-            "bookmarks.go.1",
-            "help.terms",
-            "help.about",
-            "export.csv",
-        ),
-    )
-)
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+BEGIN_A_PART = {
+    *("file.open", "file.copy", "file.export", "file.quit", "export.csv"),
+    *("view.previous", "view.zoom_in", "view.back", "view.pin", "bookmark.add", "view.window", "page.welcome"),
+    *("run.undo", "theme.toggle", "view.alone", "layout.save", "bookmarks.go.1", "help.terms", "help.about"),
+}
 """Actions that stand below a line in their menu."""
 
 GAP = 4  # Pixels between a button and the menu above it
 
 
-class Menus(QObject):
-    """Every action of the window, by group."""
+class Menus:
+    """Every action of the main window `w`, by group."""
 
-    open_session = Signal(object)  # The path of the chosen session
-    forgotten = Signal()  # The list of recent sessions was cleared
-
-    def __init__(self, window: QMainWindow, actions: Registry, memory: Memory) -> None:
-        super().__init__(window)
-        self._window, self._actions, self._memory = window, actions, memory
-        self._export = new_menu(self.tr("Export"), window)
-        self._recent = new_menu(self.tr("Recent sessions"), window)
+    def __init__(self, w: MainWindow) -> None:
+        self._w, self._actions = w, w.actions_
+        self._export, self._recent = new_menu(w.tr("Export"), w), new_menu(w.tr("Recent sessions"), w)
         self._recent.aboutToShow.connect(self._fill_recent)
 
     def fill(self) -> None:
         """Rebuild the menus from the current actions."""
-        bar = self._window.menuBar()
+        bar = self._w.menuBar()
         for old in bar.actions():
             old.menu().deleteLater()
         bar.clear()
         self._export.clear()
         self._export.setToolTipsVisible(True)
         groups = self._actions.groups()
-        last = self.tr("Help")
+        last = self._w.tr("Help")
         menus: dict[str, QMenu] = {}
         # A submenu comes after its menu, and stands above what else is in that; one in a submenu, below.
         for group in sorted(groups, key=lambda name: (name == last, name.count(SUBMENU))):
             members = groups[group]
             above, _, name = group.rpartition(SUBMENU)
-            menu = menus[group] = new_menu(name, menus.get(above, self._window))
+            menu = menus[group] = new_menu(name, menus.get(above, self._w))
             if SUBMENU in above:
                 menus[above].addMenu(menu)
             elif above:
@@ -70,14 +56,13 @@ class Menus(QObject):
             menu.setToolTipsVisible(any(action.enabled is not ALWAYS for action in members))
             menu.aboutToShow.connect(self._actions.refresh)
             for action in members:
-                made = self._actions[action.id]
                 into = self._export if action.id.startswith("export.") else menu
                 if action.id in BEGIN_A_PART:
                     into.addSeparator()
                 if action.id == "file.export":
                     menu.addMenu(self._export)
                 else:
-                    into.addAction(made)
+                    into.addAction(self._actions[action.id])
                 if action.id == "file.open":
                     menu.addMenu(self._recent)
 
@@ -101,17 +86,18 @@ class Menus(QObject):
         self._export.popup(corner)
 
     def _fill_recent(self) -> None:
-        menu = self._recent
+        w, menu = self._w, self._recent
         menu.clear()
-        sessions = self._memory.sessions()
+        sessions = w.memory.sessions()
         for path in sessions:
-            add_entry(menu, path.name, partial(self.open_session.emit, path))
-        if sessions:
-            menu.addSeparator()
-            add_entry(menu, self.tr("Clear recent sessions"), self._forget_recent)
-        else:
-            add_entry(menu, self.tr("none yet"))
+            add_entry(menu, path.name, partial(w.open_session, path))
+        if not sessions:
+            add_entry(menu, w.tr("none yet"))
+            return
 
-    def _forget_recent(self) -> None:
-        self._memory.forget_sessions()
-        self.forgotten.emit()
+        def forget() -> None:
+            w.memory.forget_sessions()
+            w.welcome.show_recent([])
+
+        menu.addSeparator()
+        add_entry(menu, w.tr("Clear recent sessions"), forget)
