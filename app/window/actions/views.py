@@ -108,14 +108,12 @@ def register_layouts(actions: Registry, w: MainWindow) -> None:
         (PRESENT, PRESENT, tr("Present"), tr("A few views, large, without the form")),
         *((f"own.{name}", name, name, "") for name in own),
     )
+
+    def taken(name: str) -> Callable[[], bool]:
+        return lambda: layouts.name == name
+
     made = [
-        add(
-            f"{LAYOUT}{id}",
-            text,
-            partial(layouts.take, name),
-            help=help,
-            checked=lambda name=name: layouts.name == name,
-        )
+        add(f"{LAYOUT}{id}", text, partial(layouts.take, name), help=help, checked=taken(name))
         for id, name, text, help in shown
     ]
     made.append(add(f"{LAYOUT}save", tr("Save the layout as…"), layouts.ask))
