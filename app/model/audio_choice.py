@@ -150,16 +150,15 @@ def _none_of_sound(files: Sequence[Path]) -> str | None:
     """What the first of files is if certainly none is sound; None if one may be, or there are too many to look into."""
     if len(files) > MOST_LOOKED_INTO:
         return None
-    first = ""
+    reasons = []
     for file in files:
         try:
-            found = _no_sound(file)
+            reasons.append(_no_sound(file))
         except InputError:
-            found = "cannot be read"
-        if not found:
+            reasons.append("cannot be read")
+        if not reasons[-1]:
             return None
-        first = first or f"{file.name} {found}"
-    return first
+    return f"{files[0].name} {reasons[0]}"
 
 
 def _kind(path: Path) -> int | None:

@@ -112,8 +112,7 @@ class Bookmarks(QObject):
 
     def go_to(self, bookmark: Bookmark) -> None:
         first, last = (frame * FRAME_S for frame in bookmark.frames)
-        self._axis.reveal(first, last, around=1.0)
-        self._axis.select(first, last)
+        self._axis.go_to_range(first, last, around=1.0)
 
     def add(self, frames: tuple[int, int], note: str) -> None:
         """Give a range a note, in place of the note that it had."""

@@ -6,8 +6,6 @@ step: a drag, a zoom by some notches. During a run, to undo a live change is a c
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
@@ -44,9 +42,8 @@ class History(QObject):
 
     def back_unavailable_reason(self) -> str | None:
         """Why there is no way back, or None."""
-        if self._at or self._settled.isActive():
-            return None
-        return self.tr("No other selection, range or stage was shown before.")
+        why = self.tr("No other selection, range or stage was shown before.")
+        return None if self._at or self._settled.isActive() else why
 
     def forward_unavailable_reason(self) -> str | None:
         """Why there is no way forward, or None."""
@@ -101,10 +98,7 @@ class History(QObject):
         self.changed.emit()
 
 
-class _Change(NamedTuple):
-    key: str
-    before: Value
-    after: Value
+_Change = tuple[str, Value, Value]  # Key, value before and value after
 
 
 class Undo(QObject):
@@ -135,24 +129,22 @@ class Undo(QObject):
         return self.tr("No change of a setting was undone.")
 
     def undo(self) -> None:
-        if self._done:
-            change = self._done.pop()
-            self._set(change.key, change.before, change, self._undone)
+        self._change_back(self._done, self._undone)
 
     def redo(self) -> None:
-        if self._undone:
-            change = self._undone.pop()
-            self._set(change.key, change.after, change, self._done)
+        self._change_back(self._undone, self._done)
 
-    def _set(self, key: str, value: Value, change: _Change, then: list[_Change]) -> None:
-        """Set a value; what is refused, with a sentence, is forgotten."""
-        if self._pipeline.set(key, value, by_hand=False):
-            then.append(change)
-        self._known = self._pipeline.next
-        self.changed.emit()
+    def _change_back(self, changes: list[_Change], reverse: list[_Change]) -> None:
+        """Take the last change back; what is refused, with a sentence, is forgotten."""
+        if changes:
+            key, before, after = changes.pop()
+            if self._pipeline.set(key, before, by_hand=False):
+                reverse.append((key, after, before))
+            self._known = self._pipeline.next
+            self.changed.emit()
 
     def _note(self, key: str, before: Value, after: Value) -> None:
-        self._done.append(_Change(key, before, after))
+        self._done.append((key, before, after))
         self._undone.clear()
         self._known = self._pipeline.next
         self.changed.emit()

@@ -67,17 +67,14 @@ class LabRuns(QObject):
 
     def runs_unavailable_reason(self) -> str | None:
         """Why no other run may be started now, or None."""
-        if not self.control.busy:
-            return None
         text = self.tr("The lab {0} is under way, which a run would disturb; stop it first.")
-        return text.format(self._name)
+        return text.format(self._name) if self.control.busy else None
 
     def start(self, name: str, changed: Mapping[str, Value]) -> None:
         """Run a lab with these of its parameters changed, if nothing prevents it."""
-        if (why := self.unavailable_reason() or leaving.unavailable_reason()) is not None:
-            self.failed.emit(why)
-            return
         try:
+            if why := self.unavailable_reason() or leaving.unavailable_reason():
+                raise OSError(why)
             out = new_session_path(f"lab-{name}")
         except OSError as problem:
             self.failed.emit(str(problem))
@@ -114,15 +111,11 @@ def sessions() -> dict[str, list[Path]]:
         return {}
     found: dict[str, list[Path]] = {}
     for file in files:
-        found.setdefault(_named(file), []).append(file)
+        # 2026-01-31-120000-lab-call-costs-2.asrs is of call-costs.
+        stem = file.stem.partition(MARK)[2]
+        head, _, tail = stem.rpartition("-")
+        found.setdefault(head if head and tail.isdecimal() else stem, []).append(file)
     return found
-
-
-def _named(file: Path) -> str:
-    """The lab's name in that of its session: 2026-01-31-120000-lab-call-costs-2.asrs is of call-costs."""
-    stem = file.stem.partition(MARK)[2]
-    head, _, tail = stem.rpartition("-")
-    return head if head and tail.isdecimal() else stem
 
 
 def last_of(files: Sequence[Path], name: str) -> Past | None:

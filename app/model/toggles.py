@@ -6,7 +6,6 @@ with the other settings (Gaussian selection for mixtures, lazy evaluation for a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from app.model.pipeline import Pipeline
 
 KEEPS_ALL = "none"  # The choice, of a setting that hangs on a toggle, that does nothing
+SKIP = "frames.skip"  # The toggle that is said in a sentence of its own
 
 
 tr = partial(QCoreApplication.translate, "toggles")
@@ -97,40 +97,28 @@ class Toggle:
             return tr("off: {0}").format(tr(self.declared.without))
         if said := self.declared.says.get(str(value)):
             return tr(said)
-        if phrase := PHRASES.get(self.key):
-            return phrase(self._pipeline)
+        if self.key == SKIP:
+            return _skipping(self._pipeline)
         parts = [] if isinstance(value, bool) else [str(value)]
-        for option in self._hanging:
-            chosen = str(self._pipeline.value(option.key))
-            if chosen == KEEPS_ALL:
-                nothing = tr("{0} none: {1}")
-                return nothing.format(tr(option.title).lower(), tr(self.declared.without))
-            parts += [chosen, *self._details(option)]
+        for chosen in self._hanging:
+            parts.append(str(self._pipeline.value(chosen.key)))
+            if parts[-1] == KEEPS_ALL:
+                return tr("{0} none: {1}").format(tr(chosen.title).lower(), tr(self.declared.without))
+            for option in self._pipeline.options:
+                if chosen.key in option.when and self._pipeline.unavailable_reason(option.key) is None:
+                    number = settings.value_text(self._pipeline.value(option.key))
+                    parts.append(f"{number} {tr(option.unit or option.title.lower())}")
         return " · ".join(parts)
-
-    def _details(self, chosen: Option) -> list[str]:
-        """Return the settings that act with this choice, each with its unit or name."""
-        found = []
-        for option in self._pipeline.options:
-            if chosen.key in option.when and self._pipeline.unavailable_reason(option.key) is None:
-                value = self._pipeline.value(option.key)
-                unit = tr(option.unit or option.title.lower())
-                found.append(f"{settings.value_text(value)} {unit}")
-        return found
 
 
 def _skipping(pipeline: Pipeline) -> str:
-    skip, rule = int(pipeline.value("frames.skip")), pipeline.value("frames.rule")
+    skip, rule = int(pipeline.value(SKIP)), pipeline.value("frames.rule")
     if rule == "conditional":
         return tr("skips up to {0} in a row that are alike").format(skip - 1)
     if rule == "multi-frame":
         return tr("one pass of the net for {0} frames").format(skip)
     ordinal = {2: tr("2nd"), 3: tr("3rd")}.get(skip, tr("{0}th").format(skip))
     return tr("scores every {0}, {1} between").format(ordinal, rule)
-
-
-PHRASES: Mapping[str, Callable[[Pipeline], str]] = {"frames.skip": _skipping}
-"""Toggles that are said in a sentence of their own."""
 
 
 @cache

@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,11 +58,11 @@ class Command(QObject):
     def __init__(self, words: Sequence[str], parent: QObject, **environment: str) -> None:
         super().__init__(parent)
         self._words, self._last = tuple(words), ""
-        self.process = child_process(self, **environment)
-        self._process: QProcess | None = self.process  # As long as somebody waits for its end
-        self._process.readyReadStandardError.connect(self._hear)
-        self._process.finished.connect(self._finished)
-        self._process.errorOccurred.connect(self._failed)
+        self.process = process = child_process(self, **environment)
+        self._process: QProcess | None = process  # As long as somebody waits for its end
+        process.readyReadStandardError.connect(self._hear)
+        process.finished.connect(self._finished)
+        process.errorOccurred.connect(self._failed)
 
     def start(self) -> None:
         if self._process is not None:
@@ -147,30 +148,27 @@ class DeviceProbe(QObject):
             self._command.kill()
 
     def _answered(self, printed: bytes, _why: str) -> None:
-        try:
+        # Else nothing is known; a device that is not there is refused by the run itself.
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             obstacles = json.loads(printed)["obstacles"]
             self.found.emit({str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()})
-        except (ValueError, KeyError, TypeError, AttributeError):
-            # Nothing is known then; a device that is not there is refused by the run itself.
-            return
 
 
 LOCK: Final = "window.lock"  # File in the folder that its window has locked
 
 
 class OwnFolder:
-    """One folder, made at once; OSError where none can be.
-
-    Args:
-        prefix: what its name begins with, by which those left behind are found.
-    """
+    """One folder, made at once; OSError where none can be. By the `prefix` of its name those left behind are found."""
 
     def __init__(self, prefix: str) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=prefix))
         self._lock = _lock(self.path)
         # Not before it holds its own: another window that does the same at this moment leaves it alone then.
         if self._lock.tryLock(0):
-            _remove_left_behind(self.path.parent, prefix)
+            for other in self.path.parent.glob(f"{prefix}*"):
+                if _is_ours(other) and (other / LOCK).is_file() and (lock := _lock(other)).tryLock(0):
+                    lock.unlock()
+                    shutil.rmtree(other, ignore_errors=True)
 
     def remove(self) -> None:
         self._lock.unlock()
@@ -181,16 +179,6 @@ def _lock(folder: Path) -> QLockFile:
     lock = QLockFile(str(folder / LOCK))
     lock.setStaleLockTime(0)  # however old it is, it is good as long as its window lives
     return lock
-
-
-def _remove_left_behind(parent: Path, prefix: str) -> None:
-    for folder in parent.glob(f"{prefix}*"):
-        if not (_is_ours(folder) and (folder / LOCK).is_file()):
-            continue
-        lock = _lock(folder)
-        if lock.tryLock(0):
-            lock.unlock()
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_ours(folder: Path) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -117,22 +118,20 @@ class RunControl(QObject):
 
     def stop(self) -> None:
         """End the run; its session is closed properly. While starting: give up."""
-        if self.state == "running":
+        if self.state == "running" or (self.state == "starting" and self._ready):
             self._set_state("stopping")
             self._send({"do": "stop"})
         elif self.state == "starting":
-            if self._ready:
-                self._set_state("stopping")
-                self._send({"do": "stop"})
-            else:
-                self._abandon()
-                self._set_state("idle")
-                self.finished.emit("", "stopped")
+            process, self._process = self._process, None
+            if process is not None:
+                process.finished.connect(process.deleteLater)
+                process.kill()
+            self._set_state("idle")
+            self.finished.emit("", "stopped")
 
     def release(self) -> None:
         """Let the worker end, whose run is over; nobody waits for it, and the next run has another."""
         process, self._process = self._process, None
-        self._ready = False
         if process is not None:
             process.write(b'{"do": "quit"}\n')
             process.closeWriteChannel()
@@ -176,14 +175,6 @@ class RunControl(QObject):
         self._buffer = b""
         process.start(self._command[0], list(self._command[1:]))
 
-    def _abandon(self) -> None:
-        """Detach from the worker and ignore its further messages."""
-        process, self._process = self._process, None
-        self._ready = False
-        if process is not None:
-            process.finished.connect(process.deleteLater)
-            process.kill()
-
     def _send(self, command: Mapping[str, Any]) -> None:
         if self._process is not None:
             # Escaped, a file name that is no UTF-8 arrives as it is.
@@ -210,17 +201,15 @@ class RunControl(QObject):
         for line in lines:
             if process is not self._process:
                 return  # a handler let go of this worker
-            self._event(line)
-
-    def _event(self, line: bytes) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError:
             event = None
-        if not isinstance(event, dict) or "event" not in event:
-            # A library may print to standard output; that is no event, but part of a report.
-            self._errors.add_line(line)
-            return
+            with suppress(ValueError):
+                event = json.loads(line)
+            if isinstance(event, dict) and "event" in event:
+                self._hear(event)
+            else:  # a library may print to standard output; that is no event, but part of a report
+                self._errors.add_line(line)
+
+    def _hear(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
         if kind == "ready":
             self._ready = True
@@ -259,9 +248,8 @@ class RunControl(QObject):
         self._process = None
         process.deleteLater()
         self._set_state("idle")
-        program = self._command[0]
         message = self.tr("The worker {0} cannot be started: {1}.")
-        self.failed.emit(message.format(program, process.errorString()), None)
+        self.failed.emit(message.format(self._command[0], process.errorString()), None)
 
     def _ended(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
         if process is not self._process:
@@ -269,21 +257,12 @@ class RunControl(QObject):
         self._read(process)
         self._read_errors(process)
         self._process = None
-        self._ready = False
         process.deleteLater()
         if not self.busy:
             return
+        reason = self.tr("exit code {0}").format(code)
         if status == QProcess.ExitStatus.CrashExit:
-            reason = self.tr("killed by signal {0}").format(_signal_text(code))
-        else:
-            reason = self.tr("exit code {0}").format(code)
+            name = f", {signal.Signals(code).name}" if code in {*signal.Signals} else ""
+            reason = self.tr("killed by signal {0}").format(f"{code}{name}")
         self._set_state("idle")
         self.died.emit(reason, self.session)
-
-
-def _signal_text(code: int) -> str:
-    """The number of a signal with its name, where it has one here."""
-    try:
-        return f"{code}, {signal.Signals(code).name}"
-    except ValueError:
-        return str(code)
