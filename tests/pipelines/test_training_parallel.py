@@ -113,7 +113,7 @@ def test_workers_of_a_server_take_different_minibatches():
     workers, taken = 2, []
 
     def work(world, group):
-        world.diary.traced = True
+        world.diary.begin_piece(traced=True)
         taught = lessons()
         made = Asynchronous(
             task("asynchronous", workers, accumulate=2), Setting(world, world, taught, taught.card(WIDTHS, 0), CPU)

@@ -55,7 +55,8 @@ def _work(arguments: list[str], device: torch.device) -> int:
     job = msgspec.json.decode(world.share(Path(arguments[0]).read_bytes() if first else b""), type=Job)
     if world.size < worker.widest(job.tasks):
         raise BadInput(f"{worker.widest(job.tasks)} workers are wanted, and torchrun started {world.size}.")
-    taught = lessons.shared(world, worker.read(job) if first else None)
+    own = lessons.read(Path(job.data), job.outputs, job.context, job.seed) if first else None
+    taught = lessons.shared(world, own)
 
     def group(size: int, diary: Diary) -> Peers | None:
         made = dist.new_group(list(range(size)))

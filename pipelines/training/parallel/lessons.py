@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import load, save
 
 from pipelines.models.nets import Card
 from pipelines.training.corpus import data, labels
@@ -70,14 +71,11 @@ class Lessons:
     @torch.no_grad()
     def losses(self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device) -> list[float]:
         """Mean cross-entropy of each segment of the examined frames, nats; DIVERGED at most."""
-        found: list[torch.Tensor] = []
+        means: list[float] = []
         for first in range(0, len(self.examined), 20 * SEGMENT):
-            at = self.examined[first : first + 20 * SEGMENT]
-            x, y = self.taught.examples(at, self.context)
-            said = answers(x.to(device))
-            each = torch.nn.functional.cross_entropy(said, y.to(device), reduction="none")
-            found.append(each.cpu())
-        means = [float(part.mean()) for part in torch.cat(found).split(SEGMENT)]
+            x, y = self.taught.examples(self.examined[first : first + 20 * SEGMENT], self.context)
+            each = torch.nn.functional.cross_entropy(answers(x.to(device)), y.to(device), reduction="none")
+            means += [float(part.mean()) for part in each.split(SEGMENT)]
         # In this order it is DIVERGED for what is no number, too.
         return [min(DIVERGED, mean) for mean in means]
 
@@ -87,59 +85,36 @@ def read(folder: Path, outputs: str, context: int, seed: int, examined: int = EX
 
     `examined`: frames that the loss is taken of, at most.
     """
-    shards = data.shards(folder)
-    frames = data.joined([data.read(path) for path in shards])
-    return of(frames, labels.read(shards), outputs, context, seed, examined)
-
-
-def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int, examined: int = EXAMINED) -> Lessons:
-    """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
-    classes, class_of = _classes(outputs)
-    labelled = senones != labels.UNLABELLED
-    targets = np.where(labelled, class_of[np.where(labelled, senones, 0)], -1)
-    taught = Part(Pool(frames), targets, np.flatnonzero(labelled))
-    return Lessons(taught, taught.known[:examined], classes, context, seed)
-
-
-def _classes(outputs: str) -> tuple[int, I64]:
-    """Return the number of classes, and the class of each senone."""
     from pipelines.models import sphinx
 
+    shards = data.shards(folder)
+    senones = labels.read(shards)
     mdef = sphinx.load(sphinx.default_directory()).mdef
-    if outputs == "senones":
-        return mdef.n_senones, np.arange(mdef.n_senones)
-    return 3 * mdef.n_ci, (3 * mdef.senone_phone + mdef.senone_state).astype(np.int64)
+    classes, class_of = mdef.n_senones, np.arange(mdef.n_senones)
+    if outputs == "states":
+        classes, class_of = 3 * mdef.n_ci, (3 * mdef.senone_phone + mdef.senone_state).astype(np.int64)
+    labelled = senones != labels.UNLABELLED
+    targets = np.where(labelled, class_of[np.where(labelled, senones, 0)], -1)
+    taught = Part(Pool.of(shards), targets, np.flatnonzero(labelled))
+    return Lessons(taught, taught.known[:examined], classes, context, seed)
 
 
 def shared(peers: Peers, lessons: Lessons | None) -> Lessons:
     """The first worker's lessons, in every worker: other machines need no files."""
-    numbers = torch.zeros(8, dtype=torch.int64)
+    text = b""
     if lessons is not None:
         part = lessons.taught
-        frames, features = part.pool.frames.heard.shape
-        sizes = (frames, features, len(part.pool.frames.ends), len(part.known))
-        about = (lessons.classes, lessons.context, lessons.seed, len(lessons.examined))
-        numbers = torch.tensor([*about, *sizes])
-    peers.broadcast_(numbers)
-    classes, context, seed, examined, frames, features, utterances, known = (int(n) for n in numbers)
-    tensors = [
-        torch.empty((frames, features), dtype=torch.float32),
-        torch.empty(utterances, dtype=torch.int32),
-        torch.empty(frames, dtype=torch.int64),
-        torch.empty(known, dtype=torch.int64),
-        torch.empty(examined, dtype=torch.int64),
-    ]
-    if lessons is not None:
-        part = lessons.taught
-        tensors = [
-            torch.from_numpy(part.pool.frames.heard.astype(np.float32)),
-            torch.from_numpy(part.pool.frames.ends.astype(np.int32)),
-            torch.from_numpy(part.targets),
-            torch.from_numpy(part.known),
-            torch.from_numpy(lessons.examined),
-        ]
-    for tensor in tensors:
-        peers.broadcast_(tensor)
-    heard, ends, targets, taken, chosen = (tensor.numpy() for tensor in tensors)
-    taught = Part(Pool(Frames(heard, heard, ends)), targets, taken)
-    return Lessons(taught, chosen, classes, context, seed)
+        text = save(
+            {
+                "heard": part.pool.frames.heard.astype(np.float32),
+                "ends": part.pool.frames.ends,
+                "targets": part.targets,
+                "known": part.known,
+                "examined": lessons.examined,
+                "about": np.array([lessons.classes, lessons.context, lessons.seed]),
+            }
+        )
+    found = load(peers.share(text))
+    pool = Pool(Frames(found["heard"], found["heard"], found["ends"]))
+    classes, context, seed = found["about"].tolist()
+    return Lessons(Part(pool, found["targets"], found["known"]), found["examined"], classes, context, seed)

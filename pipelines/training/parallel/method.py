@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -28,16 +30,6 @@ class Done:
     residuals: list[tuple[float, float]] = field(default_factory=list)
 
 
-class Training(Protocol):
-    """A net on its way, in one of its workers."""
-
-    def piece(self, batches: int) -> Done:
-        """Train on the next `batches` minibatches, all workers' together, until nothing is on its way any more."""
-
-    def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The whole net as it is; all workers call it, the first one uses the result."""
-
-
 @dataclass(frozen=True)
 class Setting:
     """Context of a worker: its group, data and device. `back`: a second group of the same workers."""
@@ -49,35 +41,43 @@ class Setting:
     device: torch.device
 
 
-Maker = Callable[[Task, Setting], Training]
+class Training(ABC):
+    """A net on its way, in one of its workers: the layers that this one has, and the number of its next minibatch."""
+
+    def __init__(self, task: Task, setting: Setting, net: Layers, number: int = 0) -> None:
+        self._task, self._setting, self._net, self._number = task, setting, net, number
+        self._peers, self._lessons = setting.peers, setting.lessons
+        self._doing = setting.peers.diary.doing
+
+    @abstractmethod
+    def piece(self, batches: int) -> Done:
+        """Train on the next `batches` minibatches, all workers' together, until nothing is on its way any more."""
+
+    def answers(self) -> Layers:
+        """The whole net as it is; all workers call it, the first one uses the result."""
+        return self._net
 
 
-class Synchronous:
+class Synchronous(Training):
     """Data parallel SGD: every one of `task.workers` has the whole net and a share of each minibatch.
 
     With one worker it is plain minibatch SGD.
     """
 
     def __init__(self, task: Task, setting: Setting) -> None:
-        self._task, self._setting = task, setting
-        self._net = Layers(setting.card, task.seed, setting.device)
-        self._number = 0
+        super().__init__(task, setting, Layers(setting.card, task.seed, setting.device))
 
     def piece(self, batches: int) -> Done:
         """Each minibatch is one update; shares must be equal for the mean to be that of the whole."""
-        task, peers = self._task, self._setting.peers
-        doing = peers.diary.doing
+        task, peers = self._task, self._peers
         for _ in range(batches):
-            with doing("gradient", self._number):
-                self._net.learn(*self._setting.lessons.batch(self._number, task.batch, peers.rank, peers.size))
+            with self._doing("gradient", self._number):
+                self._net.learn(*self._lessons.batch(self._number, task.batch, peers.rank, peers.size))
             peers.mean_(self._net.gradient)
-            with doing("update", self._number):
+            with self._doing("update", self._number):
                 self._net.step(task.rate)
             self._number += 1
         return Done(batches * task.batch, batches)
-
-    def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        return self._net
 
 
 Local = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
@@ -112,17 +112,15 @@ class Admm:
         return primal, self._rho * dual
 
 
-class Consensus:
+class Consensus(Training):
     """One of `task.workers`. The first step of ADMM is not solved for a net but gone towards.
 
     That takes some minibatches of SGD on the worker's own share of the data.
     """
 
     def __init__(self, task: Task, setting: Setting) -> None:
-        self._task, self._setting = task, setting
-        self._net = Layers(setting.card, task.seed, setting.device)
+        super().__init__(task, setting, Layers(setting.card, task.seed, setting.device), setting.peers.rank)
         self._admm = Admm(setting.peers, self._net.vector, task.rho)
-        self._number = setting.peers.rank
 
     def piece(self, batches: int) -> Done:
         """As many whole exchanges as `batches` minibatches of all workers make, at least one."""
@@ -132,15 +130,16 @@ class Consensus:
         return Done(rounds * task.workers * task.local * task.batch, rounds, residuals)
 
     def _local(self, w: torch.Tensor, multipliers: torch.Tensor, z: torch.Tensor) -> None:
-        task, net, lessons = self._task, self._net, self._setting.lessons
+        task, net = self._task, self._net
         for _ in range(task.local):
-            with self._setting.peers.diary.doing("local", self._number):
-                net.learn(*lessons.batch(self._number, task.batch))
+            with self._doing("local", self._number):
+                net.learn(*self._lessons.batch(self._number, task.batch))
                 net.gradient.add_(multipliers).add_(w - z, alpha=task.rho)
                 net.step(task.rate)
             self._number += task.workers
 
-    def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
+    def answers(self) -> Layers:
+        """The net with the common weights."""
         whole = Layers(self._setting.card, self._task.seed, self._setting.device)
         whole.vector.copy_(self._admm.z)
         return whole
@@ -151,7 +150,7 @@ STOP = -1.0
 """In the place of the version: the piece is over."""
 
 
-class Asynchronous:
+class Asynchronous(Training):
     """The parameter server, or one of `task.workers` workers, which go on with the copy they got (stale gradients).
 
     The first rank is the server (Dean et al. 2012, Downpour; with a processor as master and GPUs as slaves Zhang et al.
@@ -162,12 +161,11 @@ class Asynchronous:
     """
 
     def __init__(self, task: Task, setting: Setting) -> None:
-        self._task, self._setting = task, setting
         self._serves = setting.peers.rank == SERVER
-        self._net = Layers(setting.card, task.seed, torch.device("cpu") if self._serves else setting.device)
+        net = Layers(setting.card, task.seed, torch.device("cpu") if self._serves else setting.device)
+        super().__init__(task, setting, net, setting.peers.rank - 1)
         # Behind parameters or gradient stands the version of the copy; float32 counts to 16 million.
-        self._vector = torch.zeros(len(self._net.vector) + 1)
-        self._number = setting.peers.rank - 1
+        self._vector = torch.zeros(len(net.vector) + 1)
         self._version = 0
 
     def piece(self, batches: int) -> Done:
@@ -175,16 +173,15 @@ class Asynchronous:
         return self._serve(batches) if self._serves else self._work()
 
     def _serve(self, batches: int) -> Done:
-        task, peers = self._task, self._setting.peers
-        doing = peers.diary.doing
+        task, peers = self._task, self._peers
         updates, busy = 0, task.workers
         for worker in range(1, peers.size):
             self._answer(worker)
         gradient = torch.empty_like(self._vector)
         while busy:
-            with doing("wait"):
+            with self._doing("wait"):
                 worker = peers.receive_any(gradient)
-            with doing("update", self._version):
+            with self._doing("update", self._version):
                 stale = self._version - int(gradient[-1])
                 peers.diary.delays[stale] += 1
                 rate = task.rate / (1 + stale) if task.rule == "by staleness" else task.rate
@@ -197,38 +194,33 @@ class Asynchronous:
         return Done(updates * task.accumulate * task.batch, updates)
 
     def _answer(self, worker: int, over: bool = False) -> None:
-        with self._setting.peers.diary.doing("send", self._version):
+        with self._doing("send", self._version):
             self._vector[:-1] = self._net.vector
             self._vector[-1] = STOP if over else self._version
-            self._setting.peers.send(self._vector, worker).wait()
+            self._peers.send(self._vector, worker).wait()
 
     def _work(self) -> Done:
-        task, setting, net = self._task, self._setting, self._net
-        peers, doing = setting.peers, setting.peers.diary.doing
+        task, peers, net = self._task, self._peers, self._net
         while True:
-            with doing("wait", self._number):
+            with self._doing("wait", self._number):
                 peers.receive(self._vector, SERVER).wait()
             if self._vector[-1] == STOP:
                 return Done(0, 0)
             net.vector.copy_(self._vector[:-1])
             for _ in range(task.accumulate):
-                with doing("gradient", self._number):
-                    net.learn(*setting.lessons.batch(self._number, task.batch))
+                with self._doing("gradient", self._number):
+                    net.learn(*self._lessons.batch(self._number, task.batch))
                 self._number += task.workers
-            with doing("send", self._number):
+            with self._doing("send", self._number):
                 # The version stays behind it, which tells the server how old the copy was.
                 self._vector[:-1] = net.gradient
                 self._vector[:-1] /= task.accumulate
                 net.gradient.zero_()
                 peers.send(self._vector, SERVER).wait()
 
-    def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The server's net."""
-        return self._net
 
-
-class _Coming(NamedTuple):
-    """A tensor that is on its way here."""
+class _Moving(NamedTuple):
+    """A tensor on its way here, or from here, where it must live until it has come."""
 
     tensor: torch.Tensor
     work: Work
@@ -237,18 +229,18 @@ class _Coming(NamedTuple):
 class _InFlight(NamedTuple):
     """A minibatch that went forward here: what came in and went out, and how many updates had been made.
 
-    `gradient`: on its way back from the worker above. `passed`: what was sent up, which must live until that has come.
+    `passed`: what was sent up; `gradient`: what comes back for it. None for the last worker.
     """
 
     number: int
     heard: torch.Tensor
-    said: torch.Tensor
+    out: torch.Tensor
     updates: int
-    gradient: _Coming | None
-    passed: tuple[torch.Tensor, Work] | None
+    passed: _Moving | None = None
+    gradient: _Moving | None = None
 
 
-class Pipelined:
+class Pipelined(Training):
     """One of `task.workers`, with the layers from `task.split[rank]` on; each works on another minibatch.
 
     Worker i of K (from 1) goes on with newer minibatches while older ones are with the workers above, and so updates
@@ -259,13 +251,12 @@ class Pipelined:
 
     def __init__(self, task: Task, setting: Setting) -> None:
         peers, ends = setting.peers, [*task.split[1:], None]
-        self._task, self._setting = task, setting
-        first, last = task.split[peers.rank], ends[peers.rank]
-        self._net = Layers(setting.card, task.seed, setting.device, first, last)
+        layers = task.split[peers.rank], ends[peers.rank]
+        super().__init__(task, setting, Layers(setting.card, task.seed, setting.device, *layers))
         self._is_first, self._is_last = peers.rank == 0, peers.rank + 1 == peers.size
         self._delay = 2 * (peers.size - 1 - peers.rank)
-        self._number = self._updates = 0
-        self._sent: deque[tuple[torch.Tensor, Work]] = deque()
+        self._updates = 0
+        self._sent: deque[_Moving] = deque()
 
     def piece(self, batches: int) -> Done:
         """Fill the pipe, keep it full, empty it."""
@@ -279,78 +270,70 @@ class Pipelined:
                 in_flight.append(self._forward(coming))
                 self._number += 1
                 coming = self._expected() if self._number < end else None
-        for _, work in self._sent:
-            work.wait()
+        for moving in self._sent:
+            moving.work.wait()
         self._sent.clear()
         return Done(batches * self._task.batch, batches)
 
-    def _expected(self) -> _Coming | None:
+    def _expected(self) -> _Moving | None:
         """Ask for what comes in next, so that it travels while something else is computed."""
         if self._is_first:
             return None
-        shape = self._task.batch, self._net.widths[0]
-        heard = torch.empty(shape, device=self._setting.device)
-        peers = self._setting.peers
-        return _Coming(heard, peers.receive(heard, peers.rank - 1))
+        heard = torch.empty((self._task.batch, self._net.widths[0]), device=self._setting.device)
+        return _Moving(heard, self._peers.receive(heard, self._peers.rank - 1))
 
-    def _forward(self, coming: _Coming | None) -> _InFlight:
-        task, setting, number = self._task, self._setting, self._number
-        peers, doing = setting.peers, setting.peers.diary.doing
+    def _forward(self, coming: _Moving | None) -> _InFlight:
+        setting, number = self._setting, self._number
         if coming is not None:
-            with doing("wait", number):
+            with self._doing("wait", number):
                 coming.work.wait()
             heard = coming.tensor.requires_grad_()
-        with doing("forward", number):
+        with self._doing("forward", number):
             if coming is None:
-                heard = setting.lessons.batch(number, task.batch)[0].to(setting.device)
-            said = self._net(heard, stale=True)
+                heard = self._lessons.batch(number, self._task.batch)[0].to(setting.device)
+            out = self._net(heard, stale=True)
+        batch = _InFlight(number, heard, out, self._updates)
         if self._is_last:
-            return _InFlight(number, heard, said, self._updates, None, None)
-        with doing("send", number):
-            passed = said.detach()
+            return batch
+        with self._doing("send", number):
+            above, passed = self._peers.rank + 1, out.detach()
             gradient = torch.empty_like(passed)
-            going = peers.send(passed, peers.rank + 1)
-            back = _Coming(gradient, setting.back.receive(gradient, peers.rank + 1))
-        return _InFlight(number, heard, said, self._updates, back, (passed, going))
+            going = _Moving(passed, self._peers.send(passed, above))
+            return batch._replace(passed=going, gradient=_Moving(gradient, setting.back.receive(gradient, above)))
 
     def _backward(self, batch: _InFlight) -> None:
-        task, setting = self._task, self._setting
-        doing = setting.peers.diary.doing
+        setting = self._setting
         if batch.gradient is not None:
-            with doing("wait", batch.number):
+            with self._doing("wait", batch.number):
                 batch.gradient.work.wait()
-        with doing("backward", batch.number):
+        with self._doing("backward", batch.number):
             if batch.gradient is not None:
-                torch.autograd.backward(batch.said, batch.gradient.tensor)
+                torch.autograd.backward(batch.out, batch.gradient.tensor)
             else:
-                y = setting.lessons.batch(batch.number, task.batch)[1].to(setting.device)
-                loss = torch.nn.functional.cross_entropy(batch.said, y)
-                torch.autograd.backward(loss)
+                y = self._lessons.batch(batch.number, self._task.batch)[1].to(setting.device)
+                torch.autograd.backward(torch.nn.functional.cross_entropy(batch.out, y))
         if not self._is_first:
-            assert batch.heard.grad is not None
-            with doing("send", batch.number):
-                self._sent.append((batch.heard.grad, setting.back.send(batch.heard.grad, setting.peers.rank - 1)))
-                while len(self._sent) > 1 and self._sent[0][1].is_completed():
+            down = batch.heard.grad
+            assert down is not None
+            with self._doing("send", batch.number):
+                self._sent.append(_Moving(down, setting.back.send(down, self._peers.rank - 1)))
+                while len(self._sent) > 1 and self._sent[0].work.is_completed():
                     self._sent.popleft()
-        with doing("update", batch.number):
-            self._net.step(task.rate)
-        setting.peers.diary.delays[self._updates - batch.updates] += 1
+        with self._doing("update", batch.number):
+            self._net.step(self._task.rate)
+        self._peers.diary.delays[self._updates - batch.updates] += 1
         self._updates += 1
 
-    def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
+    def answers(self) -> Layers:
         """The layers of all workers, put together in the first."""
-        setting, net = self._setting, self._net
-        peers = setting.peers
-        if peers.rank:
-            peers.group.send([net.vector], 0, 0).wait()
+        setting, net, group = self._setting, self._net, self._peers.group
+        if self._peers.rank:
+            group.send([net.vector], 0, 0).wait()
             return net
         whole = Layers(setting.card, self._task.seed, setting.device)
-        bounds = [*self._task.split[1:], whole.count]
-        place = len(net.vector)
-        whole.vector[:place] = net.vector
-        for rank in range(1, peers.size):
-            layers = Layers(setting.card, 0, setting.device, self._task.split[rank], bounds[rank])
-            peers.group.recv([layers.vector], rank, 0).wait()
-            whole.vector[place : place + len(layers.vector)] = layers.vector
-            place += len(layers.vector)
+        parts = [net.vector]
+        for rank, bounds in enumerate(pairwise([*self._task.split[1:], whole.count]), 1):
+            parts.append(Layers(setting.card, 0, setting.device, *bounds).vector)
+            group.recv([parts[-1]], rank, 0).wait()
+        torch.cat(parts, out=whole.vector)
         return whole

@@ -27,12 +27,12 @@ class Diary:
     """
 
     def __init__(self, settled: Callable[[], None] | None = None) -> None:
-        self.traced = False
         self._settled = settled
         self.begin_piece()
 
-    def begin_piece(self) -> None:
+    def begin_piece(self, traced: bool = False) -> None:
         """Forget what was."""
+        self.traced = traced
         self.ns: Counter[str] = Counter()
         self.delays: Counter[int] = Counter()
         self.bytes = 0
@@ -72,26 +72,22 @@ class Peers:
         self.diary.bytes += round(4 * _bytes(vector) * (self.size - 1) / self.size)
         vector.div_(self.size)
 
-    def broadcast_(self, vector: torch.Tensor, root: int = 0) -> None:
-        """Make `vector` that of `root`."""
-        self.group.broadcast(vector, root).wait()
-
-    def send(self, vector: torch.Tensor, to: int, tag: int = 0) -> Work:
+    def send(self, vector: torch.Tensor, to: int) -> Work:
         """Begin to send; `vector` must stay as it is until the result's `wait` returns."""
         self.diary.bytes += _bytes(vector)
-        work: Work = self.group.send([vector], to, tag)
+        work: Work = self.group.send([vector], to, 0)
         return work
 
-    def receive(self, vector: torch.Tensor, source: int, tag: int = 0) -> Work:
+    def receive(self, vector: torch.Tensor, source: int) -> Work:
         """Begin to receive into `vector`."""
         self.diary.bytes += _bytes(vector)
-        work: Work = self.group.recv([vector], source, tag)
+        work: Work = self.group.recv([vector], source, 0)
         return work
 
-    def receive_any(self, vector: torch.Tensor, tag: int = 0) -> int:
+    def receive_any(self, vector: torch.Tensor) -> int:
         """Wait for the first vector from any worker; return its rank (gloo only)."""
         self.diary.bytes += _bytes(vector)
-        work = self.group.recv_anysource([vector], tag)
+        work = self.group.recv_anysource([vector], 0)
         work.wait()
         return int(work._source_rank())
 
@@ -101,10 +97,10 @@ class Peers:
     def share(self, text: bytes) -> bytes:
         """The first worker's `text`, in every worker."""
         size = torch.tensor([len(text)])
-        self.broadcast_(size)
-        found = _tensor(text) if self.rank == 0 else torch.empty(int(size), dtype=torch.uint8)
-        self.broadcast_(found)
-        return found.numpy().tobytes()
+        self.group.broadcast(size, 0).wait()
+        shared = _tensor(text) if self.rank == 0 else torch.empty(int(size), dtype=torch.uint8)
+        self.group.broadcast(shared, 0).wait()
+        return shared.numpy().tobytes()
 
     def gather(self, text: bytes) -> list[bytes]:
         """Each worker's `text` by rank, in the first one; elsewhere nothing."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 import torch
 
 from pipelines.run.interleave import turns
-from pipelines.training.parallel import lessons as labelled
 from pipelines.training.parallel.job import Job, Method, Piece, Report, Task
 from pipelines.training.parallel.lessons import Lessons
-from pipelines.training.parallel.method import Asynchronous, Consensus, Maker, Pipelined, Setting, Synchronous, Training
+from pipelines.training.parallel.method import Asynchronous, Consensus, Pipelined, Setting, Synchronous, Training
 from pipelines.training.parallel.peers import Diary, Peers
 from profiler.clock import now_ns
 
-METHODS: Final[dict[Method, Maker]] = {
+METHODS: Final[dict[Method, Callable[[Task, Setting], Training]]] = {
     "synchronous": Synchronous,
     "pipelined": Pipelined,
     "asynchronous": Asynchronous,
@@ -26,11 +24,6 @@ METHODS: Final[dict[Method, Maker]] = {
 
 Group = Callable[[int, Diary], Peers | None]
 """A group of the first n workers; None for a worker outside it. All workers call it, in the same order."""
-
-
-def read(job: Job) -> Lessons:
-    """The data of `job`, in the worker that has it."""
-    return labelled.read(Path(job.data), job.outputs, job.context, job.seed)
 
 
 def run(
@@ -50,49 +43,34 @@ def run(
         setting = Setting(peers, back, lessons, card, device)
         taken.append((METHODS[task.method](task, setting), peers))
     for turn in turns(len(job.tasks), 1, range(job.rounds)):
-        task = job.tasks[turn.arm]
-        diary.traced = turn.round == job.rounds - 1
-        piece = _piece(task, turn.arm, turn.round, taken[turn.arm], lessons, diary, device)
+        task, mine = job.tasks[turn.arm], taken[turn.arm]
+        diary.begin_piece(traced=turn.round == job.rounds - 1)
+        piece = None
+        if mine is not None:
+            training, peers = mine
+            peers.barrier()
+            begin = now_ns()
+            done = training.piece(task.batches)
+            peers.barrier()
+            seconds = (now_ns() - begin) / 1e9
+            answers = training.answers()
+            if peers.rank == 0:
+                where = torch.device("cpu") if task.method == "asynchronous" else device
+                piece = Piece(
+                    task=turn.arm,
+                    round=turn.round,
+                    seconds=seconds,
+                    examples=done.examples,
+                    updates=done.updates,
+                    segments=lessons.losses(answers, where),
+                    reports=[],
+                    residuals=done.residuals,
+                )
         world.barrier()
-        spoken = world.gather(msgspec.json.encode(diary.report(world.rank)))
+        reports = world.gather(msgspec.json.encode(diary.report(world.rank)))
         if piece is not None:
-            reports = [msgspec.json.decode(text, type=Report) for text in spoken]
-            deliver(msgspec.structs.replace(piece, reports=reports[: task.ranks]))
-
-
-def _piece(
-    task: Task,
-    number: int,
-    round_number: int,
-    taken: tuple[Training, Peers] | None,
-    lessons: Lessons,
-    diary: Diary,
-    device: torch.device,
-) -> Piece | None:
-    """One piece of a task, in a worker that takes part; what came of it, in the first."""
-    diary.begin_piece()
-    if taken is None:
-        return None
-    training, peers = taken
-    peers.barrier()
-    begin = now_ns()
-    done = training.piece(task.batches)
-    peers.barrier()
-    seconds = (now_ns() - begin) / 1e9
-    answers = training.answers()
-    if peers.rank:
-        return None
-    where = torch.device("cpu") if task.method == "asynchronous" else device
-    return Piece(
-        task=number,
-        round=round_number,
-        seconds=seconds,
-        examples=done.examples,
-        updates=done.updates,
-        segments=lessons.losses(answers, where),
-        reports=[],
-        residuals=done.residuals,
-    )
+            of_task = [msgspec.json.decode(text, type=Report) for text in reports[: task.ranks]]
+            deliver(msgspec.structs.replace(piece, reports=of_task))
 
 
 def widest(tasks: Sequence[Task]) -> int:
