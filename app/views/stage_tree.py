@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRect, QRectF, QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRectF, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -92,11 +92,10 @@ class StageTree(QTreeWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setAllColumnsShowFocus(True)
-        header = self.header()
-        header.setSectionsMovable(False)
-        header.setStretchLastSection(False)
-        header.setMinimumSectionSize(10)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setSectionsMovable(False)
+        self.header().setStretchLastSection(False)
+        self.header().setMinimumSectionSize(10)
+        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         describe(self, self.tr("Stages"))
         self.currentItemChanged.connect(self._moved)
         axis.stage_changed.connect(self._point_at_choice)
@@ -106,9 +105,7 @@ class StageTree(QTreeWidget):
     def show_model(self, model: DeskSnapshot | None) -> None:
         self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
         self.of_steps = model is not None and model.of_steps
-        entries = []
-        if model is not None and model.frames:
-            entries = [*self._stages(model)]
+        entries = [*self._entries(model)] if model is not None and model.frames else []
         keys = [f"{parent}/{entry.key}" for parent, entry in entries]
         with QSignalBlocker(self):
             if keys != self._keys:
@@ -119,14 +116,15 @@ class StageTree(QTreeWidget):
                 if row.show_entry(entry):
                     self.update(self.indexFromItem(row, BAR))
 
-    def _stages(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
+    def _entries(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
         """Rows of the groups, each followed by its stages, with the key of the row above them."""
         longest = max((line.ms for line in model.groups), default=1.0) or 1.0
         for group in model.groups:
             yield "", Entry(group.name, name_of(group), group, group.ms / longest, strong=True)
             for line in (one for one in model.stages if one.group == group.name):
-                share = min(line.ms / longest, 1.0)
-                yield group.name, Entry(_key_of(line), line.name, line, share, verdicts(line))
+                # On a second lane, a stage is known by that as well.
+                key = f"stage {line.name}" + (f" {line.lane}" if line.share is None else "")
+                yield group.name, Entry(key, line.name, line, min(line.ms / longest, 1.0), verdicts(line))
 
     def _rebuild(self, entries: Sequence[tuple[str, Entry]]) -> None:
         """Make rows for other keys; what was closed stays so, and the place is kept."""
@@ -135,10 +133,8 @@ class StageTree(QTreeWidget):
         self.clear()
         self._rows = {}
         for parent, entry in entries:
-            row = self._rows[entry.key] = _Row()
+            row = self._rows[entry.key] = _Row(self._rows[parent] if parent else self)
             row.show_entry(entry)
-            above = self._rows[parent] if parent else self.invisibleRootItem()
-            above.addChild(row)
         for key, row in self._rows.items():
             if row.childCount():
                 row.setExpanded(key not in closed)
@@ -192,10 +188,8 @@ class StageTree(QTreeWidget):
         self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width among the columns."""
         super().resizeEvent(event)
-        self._share_width()
-
-    def _share_width(self) -> None:
         metrics = QFontMetricsF(font())
         name = metrics.horizontalAdvance("score.gaussians") + 38
         ms, share = (metrics.horizontalAdvance(text) + 10 for text in ("00.000", "00.0 %"))
@@ -214,11 +208,6 @@ class StageTree(QTreeWidget):
                 self.header().resizeSection(column, int(width))
 
 
-def _key_of(line: StageLine) -> str:
-    """The stage is known by its name; on a second lane, by that as well."""
-    return f"stage {line.name}" + (f" {line.lane}" if line.share is None else "")
-
-
 class _Delegate(QStyledItemDelegate):
     """Paints the cells; Qt paints selection and focus."""
 
@@ -230,47 +219,37 @@ class _Delegate(QStyledItemDelegate):
         return QSize(40, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        entry, tokens = self._entry(index), theme()
+        entry, tokens, place = self._entry(index), theme(), QRectF(option.rect)
         if not self._tree.exposed.intersects(option.rect):
             return
+        color = tokens.color(group_color(entry.line.group))
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(option.rect, tokens.color("hover"))
-        place = QRect(option.rect)
         painter.setFont(font(1.0, strong=entry.strong))
         if index.column() == NAME:
-            self._paint_name(painter, place, entry)
+            painter.fillRect(QRectF(place.left() + 3, place.top() + 4, 2, place.height() - 8), color)
+            # The colour shows the group; where there is little room the text is the stage's own name.
+            short = entry.name.partition(".")[2] or entry.name.partition(" the ")[0]
+            self._paint_text(painter, place.adjusted(9, 0, 0, 0), "text", entry.name, short)
         elif index.column() == BAR:
-            self._paint_bar(painter, place, entry)
+            bar = place.adjusted(0, 6, -6, -6)
+            bar.setWidth(max(2.0, bar.width() * entry.share))
+            if entry.line.parts:
+                paint_strip(painter, bar, entry.line.parts)
+            else:
+                painter.fillRect(bar, color)
         elif index.column() == VERDICT:
-            self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *entry.verdict)
+            self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *(entry.verdict or ("",)))
         else:
             painter.setPen(tokens.color("text" if index.column() == MS else "muted"))
-            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), AT_RIGHT, index.data())
+            write(painter, place.adjusted(0, 0, -4, 0), AT_RIGHT, index.data())
         painter.restore()
 
-    def _paint_name(self, painter: QPainter, place: QRect, entry: Entry) -> None:
-        stroke = QRectF(place.left() + 3, place.top() + 4, 2, place.height() - 8)
-        painter.fillRect(stroke, theme().color(group_color(entry.line.group)))
-        # The colour shows the group; where there is little room the text is the stage's own name.
-        short = entry.name.partition(".")[2] or entry.name.partition(" the ")[0]
-        self._paint_text(painter, place.adjusted(9, 0, 0, 0), "text", entry.name, short)
-
     @staticmethod
-    def _paint_text(painter: QPainter, place: QRect, ink: str, *texts: str) -> None:
-        if texts:
-            painter.setPen(theme().color(ink))
-            text = fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts)
-            write(painter, QRectF(place), AT_LEFT, text)
-
-    @staticmethod
-    def _paint_bar(painter: QPainter, place: QRect, entry: Entry) -> None:
-        bar = QRectF(place).adjusted(0, 6, -6, -6)
-        bar.setWidth(max(2.0, bar.width() * entry.share))
-        if entry.line.parts:
-            paint_strip(painter, bar, entry.line.parts)
-        else:
-            painter.fillRect(bar, theme().color(group_color(entry.line.group)))
+    def _paint_text(painter: QPainter, place: QRectF, ink: str, *texts: str) -> None:
+        painter.setPen(theme().color(ink))
+        write(painter, place, AT_LEFT, fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts))
 
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index

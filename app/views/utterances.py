@@ -54,8 +54,11 @@ class UtterancesView(TableView):
         self._ahead.drop()
         self._shown = make(snapshot)
         super().draw(snapshot)
-        notes = {STAGES: (self.tr("ms per 10 ms frame"), self.tr("ms per frame"))}
-        self.set_note(*notes.get(self.page, (self._number(),)))
+        if self.page == STAGES:
+            self.set_note(self.tr("ms per 10 ms frame"), self.tr("ms per frame"))
+        else:
+            nouns = ("word", "words") if self.page == WORDS else ("utterance", "utterances")
+            self.set_note(counted(len(self._shown[1]), *map(self.tr, nouns)))
 
     def settle(self) -> None:
         super().settle()
@@ -70,10 +73,6 @@ class UtterancesView(TableView):
     def table(self) -> Table:
         return self._shown
 
-    def _number(self) -> str:
-        of = ("word", "words") if self.page == WORDS else ("utterance", "utterances")
-        return counted(len(self._shown[1]), *map(self.tr, of))
-
     # -- the utterances ------------------------------------------------------------------------
 
     def _by_utterance(self, snapshot: Snapshot) -> Table:
@@ -81,31 +80,20 @@ class UtterancesView(TableView):
         rows: list[list[object]] = []
         own = snapshot.track.own_ns(0, snapshot.cursor_frame)
         for number, one in enumerate(snapshot.session.utterances, start=1):
-            end = min(one.first_frame + one.n_frames, snapshot.cursor_frame)
+            end = min(one.end_frame, snapshot.cursor_frame)
             if end <= one.first_frame:
                 continue
             mine = own[one.first_frame : end]
             done = one.wall_ns is not None and end == one.end_frame
             rtf = real_time_factor(float(mine.sum()), one.audio_s) if done else None
-            errors = errors_of(one)
-            notes = list(one.notes)
-            if one.complete is False:
-                notes.insert(0, self.tr("no sentence of the grammar"))
-            rows.append(
-                [
-                    number,
-                    one.name,
-                    rtf_text(rtf),
-                    None if errors is None or errors.rate is None else f"{100 * errors.rate:.1f} %",
-                    milliseconds(float(mine.max()) * 1e-6),
-                    f"{one.audio_s:.2f}",
-                    None if errors is None else errors.errors,
-                    None if errors is None else errors.words,
-                    clock(one.first_frame * FRAME_S, 1),
-                    one.first_frame + int(mine.argmax()),
-                    "; ".join(notes),
-                ]
-            )
+            times = rtf_text(rtf), milliseconds(float(mine.max()) * 1e-6)
+            found = errors_of(one)
+            errors, words, rate = (None,) * 3 if found is None else (found.errors, found.words, found.rate)
+            wer = None if rate is None else f"{100 * rate:.1f} %"
+            at = clock(one.first_frame * FRAME_S, 1), one.first_frame + int(mine.argmax())
+            notes = [self.tr("no sentence of the grammar")] * (one.complete is False) + list(one.notes)
+            row = number, one.name, times[0], wer, times[1], f"{one.audio_s:.2f}", errors, words, *at
+            rows.append([*row, "; ".join(notes)])
         return [self.tr(text) for text in UTTERANCE], rows
 
     # -- their stages --------------------------------------------------------------------------
@@ -152,21 +140,13 @@ class UtterancesView(TableView):
         self._words, left = word_costs(session, snapshot.track, scope.end, (scope.first, scope.last), AT_ONCE)
         if left:
             self._ahead.start(align(session, left, scope.end))
-        return [self.tr(text) for text in WORD], [
-            [
-                word.word,
-                milliseconds(word.ms),
-                rtf_text(word.rtf),
-                "" if word.kind in (None, SAME) else self.tr(word.kind),
-                word.reference,
-                None if word.tokens is None else f"{word.tokens:.0f}",
-                None if word.senones is None else f"{word.senones:.0f}",
-                word.utterance,
-                clock(word.first_frame * FRAME_S, 2),
-                word.first_frame,
-            ]
-            for word in sorted(self._words, key=lambda word: -word.ms)
-        ]
+        rows: list[list[object]] = []
+        for word in sorted(self._words, key=lambda word: -word.ms):
+            error = "" if word.kind in (None, SAME) else self.tr(word.kind)
+            counts = [None if each is None else f"{each:.0f}" for each in (word.tokens, word.senones)]
+            at = word.utterance, clock(word.first_frame * FRAME_S, 2), word.first_frame
+            rows.append([word.word, milliseconds(word.ms), rtf_text(word.rtf), error, word.reference, *counts, *at])
+        return [self.tr(text) for text in WORD], rows
 
     # -- what is chosen, and in words ----------------------------------------------------------
 
@@ -216,21 +196,15 @@ class UtterancesView(TableView):
 
     def _dearest_word(self) -> str:
         longest = max(self._words, key=lambda word: word.ms)
-        text = self.tr("“{0}” takes longest: {1} ms for {2} s of audio.").format(
-            longest.word, milliseconds(longest.ms), f"{longest.frames * FRAME_S:.2f}"
-        )
-        right, wrong = (
-            [word for word in self._words if word.kind is not None and (word.kind == SAME) is kind]
-            for kind in (True, False)
-        )
+        text = self.tr("“{0}” takes longest: {1} ms for {2} s of audio.")
+        text = text.format(longest.word, milliseconds(longest.ms), f"{longest.frames * FRAME_S:.2f}")
+        known = [word for word in self._words if word.kind is not None]
+        right, wrong = ([word for word in known if (word.kind == SAME) is kind] for kind in (True, False))
         if right and wrong:
-            means = (milliseconds(_per_frame(words)) for words in (wrong, right))
-            text += " " + self.tr("A frame of a wrong word takes {0} ms, one of a right word {1} ms.").format(*means)
+            means = (sum(w.ms for w in words) / sum(w.frames for w in words) for words in (wrong, right))
+            each = self.tr("A frame of a wrong word takes {0} ms, one of a right word {1} ms.")
+            text += " " + each.format(*map(milliseconds, means))
         return text
-
-
-def _per_frame(words: Sequence[WordCost]) -> float:
-    return sum(word.ms for word in words) / sum(word.frames for word in words)
 
 
 def _means(ns: F64, frames: I64) -> list[str]:
