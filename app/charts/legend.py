@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QP
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.time_plot import GUTTER, MARGIN
-from app.style.plain_text import write
+from app.style.plain_text import AT_LEFT, AT_RIGHT, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from profiler.analysis.categories import CATEGORIES, THROTTLED
 
@@ -50,15 +50,14 @@ class Legend(QWidget):
         Throttled is among them where `set_titles` names it. `gutter`: pixels left of it, where it has room.
         """
         super().__init__()
-        usual = (name for name in CATEGORIES if name != THROTTLED)
-        plain = {name: CATEGORY_TITLES[name] for name in usual}
+        plain = {name: CATEGORY_TITLES[name] for name in CATEGORIES if name != THROTTLED}
         self._plain: Mapping[str, str] = plain if titles is None else titles
         self._titles, self._gutter = self._plain, gutter
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        return QSize(200, LINE * len(self._lines()))
+        return QSize(200, LINE * len(self._laid_out()[1]))
 
     def set_titles(self, titles: Mapping[str, str]) -> None:
         """Show longer titles of the layers, such as with their figures, where two lines have room for them."""
@@ -79,59 +78,51 @@ class Legend(QWidget):
         if self.sizeHint().height() != self.height():
             self.updateGeometry()
 
-    def _names(self) -> list[tuple[str, str, float]]:
-        """Category, title and width of every name."""
-        metrics = QFontMetricsF(font(0.95))
-        rows = [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._titles.items()]
-        if self._titles is self._plain or sum(row[2] + MIN_GAP for row in rows) <= 1.8 * (self.width() - self._gutter):
-            return rows
-        plain = ((name, self._plain.get(name, title)) for name, title in self._titles.items())
-        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in plain]
+    def _laid_out(self) -> tuple[int, list[list[tuple[str, str, float]]]]:
+        """Pixels left of the names, and the names (category, title, width) by line."""
+        metrics, room = QFontMetricsF(font(0.95)), self.width() - MARGIN
 
-    def _left(self) -> int:
-        line = sum(width + MIN_GAP for _, _, width in self._names()) - MIN_GAP
-        room = self.width() - MARGIN
-        return 0 if room - self._gutter < line <= room else self._gutter
+        def measured(titles: Mapping[str, str]) -> list[tuple[str, str, float]]:
+            return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in titles.items()]
 
-    def _lines(self) -> list[list[tuple[str, str, float]]]:
-        """Names (category, title, width) by line."""
-        room = self.width() - self._left() - MARGIN
+        names = measured(self._titles)
+        longer = self._titles is not self._plain
+        if longer and sum(width + MIN_GAP for *_, width in names) > 1.8 * (self.width() - self._gutter):
+            names = measured({name: self._plain.get(name, title) for name, title in self._titles.items()})
+        whole = sum(width + MIN_GAP for *_, width in names) - MIN_GAP
+        left = 0 if room - self._gutter < whole <= room else self._gutter
         lines: list[list[tuple[str, str, float]]] = [[]]
         used = 0.0
-        for name, title, width in self._names():
-            if lines[-1] and used + width > room:
+        for each in names:
+            if lines[-1] and used + each[2] > room - left:
                 lines.append([])
                 used = 0.0
-            lines[-1].append((name, title, width))
-            used += width + MIN_GAP
-        return lines
+            lines[-1].append(each)
+            used += each[2] + MIN_GAP
+        return left, lines
 
     def paintEvent(self, event: QPaintEvent) -> None:
+        left, lines = self._laid_out()
         with QPainter(self) as painter:
-            face = font(0.95)
-            painter.setFont(face)
-            remark = QFontMetricsF(face).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
-            left = self._left()
-            room = self.width() - left - MARGIN
-            middle = Qt.AlignmentFlag.AlignVCenter
-            lines = self._lines()
-            names = max(sum(width for _, _, width in line) for line in lines)
+            painter.setFont(font(0.95))
+            remark = QFontMetricsF(painter.font()).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
+            names = max(sum(width for *_, width in line) for line in lines)
             most = max(1, *(len(line) for line in lines))
+            # The gaps between the names shrink before the note is dropped.
+            room = self.width() - left - MARGIN
             shows_remark = names + MIN_GAP * most + remark <= room
             free = room - names - (remark if shows_remark else 0.0)
             gap = max(float(MIN_GAP), min(18.0, free / most))
             for row, line in enumerate(lines):
                 x, top = float(left), row * LINE
                 for name, title, width in line:
-                    swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
-                    paint_swatch(painter, swatch, name)
+                    paint_swatch(painter, QRectF(x, top + LINE / 2 - 5, 10, 10), name)
                     painter.setPen(theme().color("muted"))
-                    place = QRectF(x + 15, top, width, LINE)
-                    write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, title)
+                    write(painter, QRectF(x + 15, top, width, LINE), AT_LEFT, title)
                     x += width + gap
             if shows_remark:
                 place = QRectF(x, (len(lines) - 1) * LINE, self.width() - MARGIN - x, LINE)
-                write(painter, place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
+                write(painter, place, AT_RIGHT, self.remark)
 
 
 BESIDE = 12  # Pixels between the mouse and the box
@@ -182,8 +173,6 @@ class Readout(QWidget):
             painter.setBrush(tokens.color("field"))
             box = QRectF(self.rect())
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
-            plain, strong = font(0.92), font(0.92, strong=True)
-            middle = Qt.AlignmentFlag.AlignVCenter
             height = self._height()
             for number, line in enumerate(self._lines):
                 row = QRectF(10, 6 + number * height, box.width() - 20, height)
@@ -191,8 +180,7 @@ class Readout(QWidget):
                     side = height * 0.55
                     swatch = QRectF(row.left(), row.top() + (height - side) / 2, side, side)
                     paint_swatch(painter, swatch, line.category)
-                painter.setFont(strong if line.strong else plain)
+                painter.setFont(font(0.92, strong=line.strong))
                 painter.setPen(tokens.color("text"))
-                name = row.adjusted(16, 0, 0, 0)
-                write(painter, name, middle | Qt.AlignmentFlag.AlignLeft, line.name)
-                write(painter, row, middle | Qt.AlignmentFlag.AlignRight, line.value)
+                write(painter, row.adjusted(16, 0, 0, 0), AT_LEFT, line.name)
+                write(painter, row, AT_RIGHT, line.value)

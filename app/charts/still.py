@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -38,25 +38,6 @@ LINE = 15.0  # Height of a line of such a text in pixels
 REACH = 10.0  # Pixels around a dot or a bar within which the mouse hits it
 TICK_GAP = 5  # Pixels between an upright axis and its labels
 Tick = tuple[float, str]  # Pixel of the widget, and what stands there
-
-
-class _Texts(QGraphicsItem):
-    """Texts above all that is drawn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.room = QRectF()
-        self.each: list[Callable[[QPainter], None]] = []
-        self.setZValue(1000.0)
-
-    def boundingRect(self) -> QRectF:
-        return self.room
-
-    def paint(self, painter: QPainter, *_: object) -> None:
-        for written in self.each:
-            painter.save()
-            written(painter)
-            painter.restore()
 
 
 @dataclass(frozen=True)
@@ -87,8 +68,8 @@ class StillPlot(pg.GraphicsView):
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True)
         self._box.disableAutoRange()
         self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
-        self._texts = _Texts()
-        for item in (self._box, *self._axes, self._texts):
+        self._texts: list[Callable[[QPainter], None]] = []  # Write them, above all that is drawn
+        for item in (self._box, *self._axes):
             self.scene().addItem(item)
         for axis in self._axes:
             axis.setZValue(self._box.zValue() - 1.0)
@@ -112,9 +93,7 @@ class StillPlot(pg.GraphicsView):
         self._built = now
         self.setBackground(theme().card)
         self._box.clear()
-        self._spots, self.taken, self._texts.each = [], [], []
-        self._texts.prepareGeometryChange()
-        self._texts.room = QRectF(self.rect())
+        self._spots, self.taken, self._texts = [], [], []
         self.build()
 
     # -- for `build` ----------------------------------------------------------------------------
@@ -128,25 +107,17 @@ class StillPlot(pg.GraphicsView):
         whole = QRectF(self.rect())
         self._box.setGeometry(whole)
         self._box.setRange(whole, padding=0)
-        grid: list[tuple[float, float]] = []
-        if not names[1]:
-            grid += [(x, y) for x, _ in bottom for y in (area.top(), area.bottom())]
-        if not names[0]:
-            grid += [(x, y) for y, _ in left for x in (area.left(), area.right())]
-        if grid:
-            self.curve([QPointF(*at) for at in grid], QPen(tokens.color("grid"), 1), pairs=True)
+        upright = [QPointF(x, y) for x, _ in bottom if not names[1] for y in (area.top(), area.bottom())]
+        level = [QPointF(x, y) for y, _ in left if not names[0] for x in (area.left(), area.right())]
+        self.curve(upright + level, QPen(tokens.color("grid"), 1), pairs=True)
         for axis, ticks, named in zip(self._axes, (left, bottom), names, strict=True):
-            upright = axis is self._axes[0]
-            axis.setPen(QPen(tokens.color("grid" if upright else "muted"), 1))
+            is_left = axis is self._axes[0]
+            axis.setPen(QPen(tokens.color("grid" if is_left else "muted"), 1))
             axis.setTextPen(tokens.color("text" if named else "muted"))
             axis.setTickFont(font(SMALL))
             # Labels may reach beyond the ends of the axis.
-            axis.setStyle(
-                tickLength=0,
-                tickTextOffset=TICK_GAP if upright else 3,
-                autoExpandTextSpace=False,
-                hideOverlappingLabels=200,
-            )
+            axis.setStyle(tickLength=0, autoExpandTextSpace=False, hideOverlappingLabels=200)
+            axis.setStyle(tickTextOffset=TICK_GAP if is_left else 3)
             axis.setTicks([[(at, displayable(text)) for at, text in ticks]])
         left_axis, bottom_axis = self._axes
         left_axis.setWidth(area.left())
@@ -171,18 +142,9 @@ class StillPlot(pg.GraphicsView):
         """A line through points: in steps that hold until the next, or one between each pair of them."""
         if len(points) < 2:
             return
-        x, y = _arrays(points)
-        self._add(
-            pg.PlotCurveItem(
-                x,
-                y,
-                pen=pen,
-                # An upright or level line of one pixel is sharp.
-                antialias=not pairs,
-                connect="pairs" if pairs else "all",
-                stepMode="right" if steps else None,
-            )
-        )
+        # An upright or level line of one pixel is sharp.
+        joined = {"connect": "pairs" if pairs else "all", "antialias": not pairs}
+        self._add(pg.PlotCurveItem(*_arrays(points), pen=pen, stepMode="right" if steps else None, **joined))
 
     def between(self, lower: Sequence[QPointF], upper: Sequence[QPointF], color: QColor) -> None:
         lines = [pg.PlotCurveItem(*_arrays(points), pen=None) for points in (lower, upper)]
@@ -200,17 +162,8 @@ class StillPlot(pg.GraphicsView):
         """Signs with edges so wide; their pixels are not kept, since pictures want other scales."""
         # A sign of size 1 is made larger, and its edge with it.
         pens = [QPen(color, edge / size) for color, size in zip(edges, sizes, strict=True)]
-        self._add(
-            pg.ScatterPlotItem(
-                *_arrays(points),
-                size=np.array(sizes),
-                pen=pens,
-                brush=[QBrush(color) for color in fills],
-                symbol=symbol,
-                useCache=False,
-                antialias=True,
-            )
-        )
+        looks = {"size": np.array(sizes), "pen": pens, "brush": [QBrush(color) for color in fills], "symbol": symbol}
+        self._add(pg.ScatterPlotItem(*_arrays(points), **looks, useCache=False, antialias=True))
 
     def intervals(self, lines: Sequence[QLineF], pen: QPen, beam: float = 0.0) -> None:
         """Intervals, upright or level, with ends `beam` pixels wide."""
@@ -246,7 +199,7 @@ class StillPlot(pg.GraphicsView):
             painter.setPen(color)
             write(painter, box, flags, text)
 
-        self._texts.each.append(written)
+        self._texts.append(written)
         self.taken.append(lies.map(QPolygonF(box)))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
@@ -272,6 +225,12 @@ class StillPlot(pg.GraphicsView):
         self.settle()
         super().paintEvent(event)
 
+    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
+        for written in self._texts:
+            painter.save()
+            written(painter)
+            painter.restore()
+
     def spot_at(self, at: QPointF) -> Spot | None:
         """The spot under the mouse: the nearest within reach, of several the last."""
         self.settle()
@@ -284,11 +243,11 @@ class StillPlot(pg.GraphicsView):
 
     def viewportEvent(self, event: QEvent) -> bool:
         """Tell of the spot under the mouse."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            spot = self.spot_at(QPointF(event.pos()))
-            show_tip(event.globalPos(), spot.tip if spot else "", self)
-            return True
-        return bool(super().viewportEvent(event))
+        if not isinstance(event, QHelpEvent):
+            return bool(super().viewportEvent(event))
+        spot = self.spot_at(QPointF(event.pos()))
+        show_tip(event.globalPos(), spot.tip if spot else "", self)
+        return True
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose the spot that is clicked."""
