@@ -8,8 +8,8 @@ One item paints all of them in pixels; text stays sharp, and nothing is laid out
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -34,8 +34,7 @@ DIMMED = 165  # Opacity (of 255) of the card's colour over what lies after the c
 FLAG_SHARE = 0.3  # Maximum share of the height for marker labels
 
 
-@dataclass(frozen=True)
-class _Flag:
+class _Flag(NamedTuple):
     mark: Marker
     x: float
     left: float
@@ -48,8 +47,11 @@ def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
     """A text shortened to `room` pixels, and the width of its flag."""
     metrics = QFontMetricsF(_flag_font())
     if kind == "option":
-        # What a setting was changed to stands at the end.
-        text = _fewer_words(text, lambda part: metrics.horizontalAdvance(part) <= room)
+        # What a setting was changed to stands at the end: first words of its name are left out: "skipping: 2", "2".
+        name, colon, value = text.partition(": ")
+        words = name.split(" ")
+        shorter = [" ".join(words[at:]) + colon + value for at in range(len(words))]
+        text = next((part for part in (*shorter, value) if metrics.horizontalAdvance(part) <= room), text)
         text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
     else:
         # What a note says before its first comma stands alone where there is no room for more.
@@ -57,12 +59,8 @@ def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
     return text, metrics.horizontalAdvance(text) + FLAG_PADDING
 
 
-def _fewer_words(text: str, fits: Callable[[str], bool]) -> str:
-    """A setting and what it was changed to without its first words, as many as have no room: "skipping: 2", "2"."""
-    name, colon, value = text.partition(": ")
-    words = name.split(" ")
-    shorter = [" ".join(words[at:]) + colon + value for at in range(len(words))]
-    return next((part for part in (*shorter, value) if fits(part)), text)
+def _free_row(ends: Sequence[float], left: float) -> int | None:
+    return next((row for row, end in enumerate(ends) if left - end >= FLAG_GAP), None)
 
 
 def _flag_font() -> QFont:
@@ -70,20 +68,15 @@ def _flag_font() -> QFont:
 
 
 class Overlay(PixelItem):
-    """Draws over a plot.
+    """Draws over a plot, whose cursor, selection and hover position it has.
 
-    Args:
-        plot: the plot it belongs to; the cursor, selection and hover position are read from it.
-        flags: most rows of marker labels at the top (0: only the lines are drawn).
-        margin: least pixels kept free at the top.
+    `flags`: most rows of marker labels at the top (0: only the lines are drawn); `margin`: least pixels free there.
     """
 
     def __init__(self, plot: TimePlot, flags: int = 0, margin: float = 0.0) -> None:
         super().__init__(plot, z=100.0)
-        self._flags = flags
-        self._margin = margin
-        self._floor = 0.0
-        self._rows = 0
+        self._flags, self._margin = flags, margin
+        self._floor, self._rows = 0.0, 0
         self._placed: list[_Flag] = []
         self._marks: tuple[Marker, ...] = ()
         self._starts = np.empty(0)
@@ -117,16 +110,14 @@ class Overlay(PixelItem):
             x = round(self.x_of(mark.frame * FRAME_S)) + 0.5
             if not -1 <= x <= width + 1:
                 continue
-            text = mark.text + (" …" if _waits(mark) else "")
-            text, long = _flag_text(text, FLAG_WIDTH, mark.kind)
+            text, long = _flag_text(mark.text + (" …" if _waits(mark) else ""), FLAG_WIDTH, mark.kind)
             left = x - 0.5 if x + long <= width else x + 0.5 - long
-            row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
-            room = width - x
+            row, room = _free_row(ends, left), width - x
             if row is None and LEAST_FLAG <= room < long:
                 # No room to the left of its line: what fits on the right.
                 left, long = x - 0.5, room
                 text, _ = _flag_text(text, room - FLAG_PADDING, mark.kind)
-                row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
+                row = _free_row(ends, left)
             if row is None:
                 row = self._make_room(newest, left - FLAG_GAP)
             if row is not None:
@@ -137,16 +128,13 @@ class Overlay(PixelItem):
 
     def _make_room(self, newest: Sequence[int | None], end: float) -> int | None:
         """Shorten the last flag of a row so that it ends at `end`; the row, None where nothing would be left of it."""
-        for row, at in enumerate(newest):
-            if at is None:
-                continue
+        for row, at in ((row, at) for row, at in enumerate(newest) if at is not None):
             flag = self._placed[at]
             room = end - flag.left
             text, long = _flag_text(flag.text, room - FLAG_PADDING, flag.mark.kind)
-            if room < LEAST_FLAG and (flag.mark.kind != "option" or "…" in text):
-                continue
-            self._placed[at] = replace(flag, width=long, text=text)
-            return row
+            if room >= LEAST_FLAG or (flag.mark.kind == "option" and "…" not in text):
+                self._placed[at] = flag._replace(width=long, text=text)
+                return row
         return None
 
     def set_floor(self, pixels: float) -> None:
@@ -174,6 +162,7 @@ class Overlay(PixelItem):
         self._paint_selection(painter, lines)
         self._paint_cursor(painter, lines)
         self._paint_marks(painter, lines)
+        self._paint_flags(painter)
 
     def _paint_future(self, painter: QPainter, area: QRectF) -> None:
         axis = self.plot.axis
@@ -215,8 +204,7 @@ class Overlay(PixelItem):
             painter.setPen(QPen(theme().color("cursor"), 1.5))
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
-        hover = self.plot.axis.hover
-        if hover is not None:
+        if (hover := self.plot.axis.hover) is not None:
             color = theme().color("text")
             color.setAlpha(110)
             painter.setPen(QPen(color, 1))
@@ -226,17 +214,21 @@ class Overlay(PixelItem):
     def _paint_marks(self, painter: QPainter, area: QRectF) -> None:
         band = self.band
         for flag in self._placed:
-            mark, x = flag.mark, flag.x
-            color = self._color(mark)
+            mark, x, color = flag.mark, flag.x, _color(flag.mark)
             painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if _waits(mark) else Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(x, band, x, area.height()))
             asked = self.x_of(mark.asked_frame * FRAME_S)
             if self._flags and x - asked > 3:
-                self._paint_request(painter, asked, x, color)
+                # A hollow dot where the change was requested, joined by a line to where it was applied.
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+                painter.setPen(QPen(color, 1))
+                painter.setBrush(theme().color("card"))
+                painter.drawLine(QLineF(asked + 3, band - 2, x, band - 2))
+                painter.drawEllipse(QPointF(asked, band - 2), 2.5, 2.5)
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
             if flag.row is not None:
                 painter.setPen(QPen(color, 1))
                 painter.drawLine(QLineF(x, flag.row * FLAG_ROW + 4, x, band))
-        self._paint_flags(painter)
 
     def _paint_flags(self, painter: QPainter) -> None:
         """Draw the labels of the markers, over the lines of all of them."""
@@ -244,7 +236,7 @@ class Overlay(PixelItem):
         for flag in self._placed:
             if flag.row is None:
                 continue
-            color, pending = self._color(flag.mark), _waits(flag.mark)
+            color, pending = _color(flag.mark), _waits(flag.mark)
             rect = QRectF(flag.left, flag.row * FLAG_ROW + 1, flag.width, FLAG_ROW - 4)
             painter.setPen(QPen(color, 1))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -254,20 +246,9 @@ class Overlay(PixelItem):
             painter.setPen(color if pending else theme().color("card"))
             write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
-    def _paint_request(self, painter: QPainter, requested: float, applied: float, color: QColor) -> None:
-        """Draw a hollow dot where the change was requested, joined by a line to where it was applied."""
-        y = self.band - 2
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(QPen(color, 1))
-        painter.setBrush(theme().color("card"))
-        painter.drawLine(QLineF(requested + 3, y, applied, y))
-        painter.drawEllipse(QPointF(requested, y), 2.5, 2.5)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
-    def _color(self, mark: Marker) -> QColor:
-        if mark.kind == "error":
-            return theme().color("danger")
-        return theme().color("muted" if mark.kind == "note" else "marker")
+def _color(mark: Marker) -> QColor:
+    return theme().color({"error": "danger", "note": "muted"}.get(mark.kind, "marker"))
 
 
 def _waits(mark: Marker) -> bool:

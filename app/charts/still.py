@@ -50,13 +50,9 @@ class Spot:
 
 
 class StillPlot(pg.GraphicsView):
-    """A plot of which `build` draws everything with the methods below, before it is painted in another size or theme.
+    """A plot of which `build` draws all with the methods below, before it is painted in another size or theme."""
 
-    Signals:
-        chosen: name of the spot that was clicked.
-    """
-
-    chosen = Signal(str)
+    chosen = Signal(str)  # Name of the spot that was clicked
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=None)

@@ -140,20 +140,11 @@ class ValueAxisItem(_Axis):
 
 
 class TimePlot(pg.GraphicsView):
-    """A plot over decoded audio time: an area between a left axis and a row of times.
+    """A plot over decoded audio time: an area between a left axis and a row of times."""
 
-    Args:
-        axis: the desk's shared range, selection and cursor.
-
-    Signals:
-        hovered: second of audio under the mouse, or None when it left.
-        clicked: a click into the area, in its pixels.
-        resized: the area has another size.
-    """
-
-    hovered = Signal(object)
-    clicked = Signal(QPointF)
-    resized = Signal()
+    hovered = Signal(object)  # Second of audio under the mouse, or None when it left
+    clicked = Signal(QPointF)  # A click into the area, in its pixels
+    resized = Signal()  # The area has another size
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(background=None)
@@ -294,20 +285,16 @@ class TimePlot(pg.GraphicsView):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Report where the mouse is, in seconds; with a button held, select or pan."""
+        self.mouse, at = self._area_position(event), self._inside(event)
         if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
-            self._drag(event, self._pressed, self._area_position(event))
-        at = self._inside(event)
-        self.mouse = self._area_position(event)
+            self._drag(event, self._pressed, self.mouse)
         self._hover(None if at is None else self.second_at(at))
 
     def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
         """Plain left drag selects; Shift+left or middle drag pans."""
-        before = self._dragged
-        if before is None:
-            if (at - start).manhattanLength() < QApplication.startDragDistance() / 2:
-                return
-            before = start
-        self._dragged = at
+        if self._dragged is None and (at - start).manhattanLength() < QApplication.startDragDistance() / 2:
+            return
+        before, self._dragged = start if self._dragged is None else self._dragged, at
         left = bool(event.buttons() & Qt.MouseButton.LeftButton)
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         if event.buttons() & Qt.MouseButton.MiddleButton or (left and shift):

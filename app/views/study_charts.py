@@ -19,7 +19,7 @@ from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.study import OBJECTIVES, TIME, Study, Trial
 from app.model.study_texts import LOOKS, front_chart, places
 from app.style.theme import theme
-from app.views.labs.layers import ON_POINT, Look
+from app.views.labs.layers import AROUND_POINT, Look
 from app.views.labs.panel import Panel
 from pipelines.config import Value, value_text
 
@@ -28,13 +28,9 @@ RING: Final = 16.0  # Pixels across the ring around the trial that is chosen
 
 
 class StudyFront(Panel):
-    """The chart of a sweep, in which a click chooses a trial.
+    """The chart of a sweep, in which a click chooses a trial."""
 
-    Signals:
-        opened: number of the trial, as text, that was clicked twice.
-    """
-
-    opened = Signal(str)
+    opened = Signal(str)  # Number of the trial, as text, that was clicked twice
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -49,17 +45,13 @@ class StudyFront(Panel):
 
     def build(self) -> None:
         super().build()
-        around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
         at, ratios = places(self._study)
         for number, x in at.items():
             point = self.place.point(x, ratios[number])
-            self.spot(around.translated(point), self._tips.get(number, ""), str(number))
+            self.spot(AROUND_POINT.translated(point), self._tips.get(number, ""), str(number))
             if number == self._chosen:
-                self._ring(point)
-
-    def _ring(self, point: QPointF) -> None:
-        none = QColor(Qt.GlobalColor.transparent)
-        self.spots([point], [RING], [theme().color("text")], [none], edge=2.0)
+                none = QColor(Qt.GlobalColor.transparent)
+                self.spots([point], [RING], [theme().color("text")], [none], edge=2.0)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         spot = self.spot_at(event.position())
@@ -156,11 +148,9 @@ class ParallelCoordinates(StillPlot):
             title = small_metrics().elidedText(column.title, Qt.TextElideMode.ElideRight, apart - 4)
             self.text(title, QRectF(x - apart / 2, area.bottom() + 8, apart, LINE), token="text")
         trials = [trial for trial in self._study.trials if all(trial.id in column.places for column in shown)]
+        axes = [*zip(shown, lefts, strict=True)]
         lines = {
-            trial.id: [
-                QPointF(x, area.bottom() - column.places[trial.id] * area.height())
-                for column, x in zip(shown, lefts, strict=True)
-            ]
+            trial.id: [QPointF(x, area.bottom() - axis.places[trial.id] * area.height()) for axis, x in axes]
             for trial in trials
         }
         self._lines(trials, lines)
@@ -183,14 +173,12 @@ class ParallelCoordinates(StillPlot):
         else:
             ends = [end for line in dominated for ends in pairwise(line) for end in ends]
             self.curve(ends, QPen(pale, 1), pairs=True)
-        front = [trial.id for trial in trials if trial.id in self._study.points]
-        for number in front:
+        for number in (trial.id for trial in trials if trial.id in self._study.points):
             self.curve(lines[number], QPen(tokens.color("compute"), 1.8))
         if self._chosen is not None and self._chosen in lines:
             self.curve(lines[self._chosen], QPen(QColor(tokens.color("text")), 2.4))
-        around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
         parts = PARTS if len(lines) <= MANY else 1
         for number in sorted(lines, key=lambda number: number in self._study.points):
             for a, b in pairwise(lines[number]):
                 for at in (QLineF(a, b).pointAt(part / parts) for part in range(parts + 1)):
-                    self.spot(around.translated(at), self._tips.get(number, ""), str(number))
+                    self.spot(AROUND_POINT.translated(at), self._tips.get(number, ""), str(number))

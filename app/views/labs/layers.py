@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.labs.ranges import Reach, values_of
 from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, Values
 from pipelines.labs.figures import PLAIN, figure
@@ -26,15 +27,15 @@ SIGNS = (("o", 6.8), ("s", 6.2), ("t1", 8.0), ("d", 9.0), (RING, 6.8))
 """Points of lines: disc, square, triangle, diamond, ring, and their sizes in pixels."""
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """The category whose colour and hatch a series takes, and the number of its sign (0…4)."""
 
     category: str
     sign: int
 
-    def color(self, tokens: Tokens) -> QColor:
-        return tokens.color(self.category)
+    @property
+    def color(self) -> QColor:
+        return theme().color(self.category)
 
 
 def looks(chart: Chart) -> Mapping[str, Look]:
@@ -44,25 +45,19 @@ def looks(chart: Chart) -> Mapping[str, Look]:
     """
     found: dict[str, Look] = {}
     for panel in (chart, *chart.beside):
-        names = list(named(panel))
+        names = named(panel)
         mine = [found[name] for name in names if name in found]
-        for name in names:
-            if name in found:
-                continue
-            known = {look.category for look in found.values()}
-            here = {look.category for look in mine}
-            wanted = [c for c in COLOURS if c not in known]
-            wanted += [c for c in (*COLOURS, *GREYS) if c not in here]
+        for name in (name for name in names if name not in found):
+            known, here = ({look.category for look in looks} for looks in (found.values(), mine))
+            wanted = [c for c in COLOURS if c not in known] + [c for c in (*COLOURS, *GREYS) if c not in here]
             signs = [n for n in range(len(SIGNS)) if n not in {look.sign for look in mine}]
-            number = len(mine)
-            again = (*COLOURS, *GREYS)[number % (len(COLOURS) + len(GREYS))]
-            look = Look((wanted or [again])[0], (signs or [number % len(SIGNS)])[0])
-            mine.append(look)
-            found[name] = look
+            again = (*COLOURS, *GREYS)[len(mine) % (len(COLOURS) + len(GREYS))]
+            found[name] = Look((wanted or [again])[0], (signs or [len(mine) % len(SIGNS)])[0])
+            mine.append(found[name])
     return found
 
 
-def named(panel: Chart) -> Iterator[str]:
+def named(panel: Chart) -> list[str]:
     """The names of a panel's series, each once, in order."""
     found: dict[str, None] = {}
     for layer in panel.layers:
@@ -70,7 +65,7 @@ def named(panel: Chart) -> Iterator[str]:
             found |= dict.fromkeys(block.kind for block in layer.blocks)
         elif isinstance(layer, Bars | Line):
             found[layer.name] = None
-    yield from found
+    return [*found]
 
 
 def line_of(panel: Chart, name: str) -> Line | None:
@@ -89,7 +84,7 @@ SIGNED = 60  # Most points of a line that have a sign each
 BAND = 46  # Alpha of a band
 WIDEST_BAR = 64.0  # Pixels: two bars in a wide chart are no slabs
 BEAM = 6.0  # Pixels of the end of a bar's interval
-ON_POINT = 4.0  # Pixels around a point of a line that the mouse hits first
+AROUND_POINT = QRectF(-4.0, -4.0, 8.0, 8.0)  # Of a line, which the mouse hits first
 NOTE_GAP = 8.0  # Pixels between a place and its note
 
 
@@ -126,8 +121,7 @@ class Layers:
     """Puts the layers of one panel into a plot."""
 
     def __init__(self, plot: StillPlot, place: Place, looks: Mapping[str, Look]) -> None:
-        self._plot, self._place = plot, place
-        self._looks, self._tokens = looks, theme()
+        self._plot, self._place, self._looks = plot, place, looks
 
     def draw(self, panel: Chart) -> None:
         bars = [layer for layer in panel.layers if isinstance(layer, Bars)]
@@ -136,13 +130,12 @@ class Layers:
             self._bars(series, index, len(aside))
         if stacked := [series for series in bars if series.stacked]:
             self._stack(stacked)
-        for layer in panel.layers:
+        for layer in sorted(panel.layers, key=lambda layer: isinstance(layer, Note)):
             if isinstance(layer, Gantt):
                 self._gantt(layer)
             elif isinstance(layer, Line):
                 self._line(layer)
-        for layer in panel.layers:
-            if isinstance(layer, Note):
+            elif isinstance(layer, Note):
                 self._note(layer)
 
     def _tell(self, layer: Layer, places: Sequence[QRectF]) -> None:
@@ -154,7 +147,7 @@ class Layers:
 
     def _fill(self, rects: Sequence[QRectF], name: str) -> None:
         look = self._looks[name]
-        self._plot.bars(rects, look.color(self._tokens), self._tokens.hatch_brush(look.category))
+        self._plot.bars(rects, look.color, theme().hatch_brush(look.category))
 
     def _bars(self, layer: Bars, index: int, of: int) -> None:
         place, floor = self._place, max(self._place.y.low, 0.0)
@@ -174,7 +167,7 @@ class Layers:
             end, tip = (place.point(category, at) + aside for at in (value, max(value, high)))
             self._value(value, end, tip, wide)
         self._fill(rects, layer.name)
-        self._plot.intervals(lines, QPen(self._tokens.color("text"), 1.2), BEAM)
+        self._plot.intervals(lines, QPen(theme().color("text"), 1.2), BEAM)
         self._tell(layer, rects)
 
     def _value(self, value: float, end: QPointF, tip: QPointF, wide: float) -> None:
@@ -185,18 +178,19 @@ class Layers:
         unit = self._place.y.axis.unit
         text, face = figure(value, unit if unit in PLAIN or unit == "B" else ""), font(0.8)
         metrics = QFontMetricsF(face)
-        room, flags = metrics.horizontalAdvance(text), Qt.AlignmentFlag.AlignCenter
+        room = metrics.horizontalAdvance(text)
+        box = QRectF(tip.x() - room / 2 - 1, tip.y() - 16, room + 2, 14)
         if self._place.lying:
-            if metrics.height() <= wide + 3:
-                box = QRectF(tip.x() + 5, tip.y() - 8, room + 2, 16)
-                if box.right() <= self._plot.width():
-                    self._plot.text(text, box, flags, "text", face=face, ground=200)
-                else:
-                    box.moveRight(end.x() - 4)
-                    self._plot.text(text, box, flags, "card", face=face)
-        elif room <= wide:
-            box = QRectF(tip.x() - room / 2 - 1, tip.y() - 16, room + 2, 14)
-            self._plot.text(text, box, flags, "text", face=face, ground=200)
+            box = QRectF(tip.x() + 5, tip.y() - 8, room + 2, 16)
+            if metrics.height() > wide + 3:
+                return
+            if box.right() > self._plot.width():
+                box.moveRight(end.x() - 4)
+                self._plot.text(text, box, token="card", face=face)
+                return
+        elif room > wide:
+            return
+        self._plot.text(text, box, token="text", face=face, ground=200)
 
     def _stack(self, series: Sequence[Bars]) -> None:
         place = self._place
@@ -218,26 +212,23 @@ class Layers:
 
     def _line(self, layer: Line) -> None:
         plot, place, look = self._plot, self._place, self._looks[layer.name]
-        color = look.color(self._tokens)
+        color = look.color
         points = [place.point(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
-        ends = [
-            (place.point(layer.x[i], low), place.point(layer.x[i], high))
-            for i, (low, high) in _intervals(layer.low, layer.high)
-        ]
+        intervals = _intervals(layer.low, layer.high)
+        ends = [[place.point(layer.x[i], end) for end in interval] for i, interval in intervals]
         paler = QColor(color)
         if len(points) > WHISKERS and ends:
             paler.setAlpha(BAND)
             plot.between([low for low, _ in ends], [high for _, high in ends], paler)
         else:
             paler.setAlpha(170)
-            plot.intervals([QLineF(*each) for each in ends], QPen(paler, 1.2))
+            plot.intervals([QLineF(low, high) for low, high in ends], QPen(paler, 1.2))
         if layer.joined:
             style = Qt.PenStyle.DashLine if layer.dashed else Qt.PenStyle.SolidLine
             plot.curve(points, QPen(color, 2.0, style), steps=layer.steps)
         if points and len(points) <= SIGNED and not layer.dashed and not layer.steps:
             draw_signs(plot, points, look)
-        around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
-        self._tell(layer, [around.translated(point) for point in points])
+        self._tell(layer, [AROUND_POINT.translated(point) for point in points])
 
     def _note(self, layer: Note) -> None:
         """Below its place or above it, within the plot, where no other text is."""
@@ -257,19 +248,12 @@ class Layers:
         metrics, kinds = QFontMetricsF(face), dict[str, list[QRectF]]()
         rects = []
         for block in layer.blocks:
-            ends = [place.x.place(end) * place.area.width() for end in (block.begin, block.end)]
-            rects.append(
-                QRectF(
-                    place.area.left() + ends[0],
-                    place.area.top() + (block.row + 0.14) * height,
-                    max(ends[1] - ends[0], 0.6),
-                    0.72 * height,
-                )
-            )
+            begin, end = (place.x.place(end) * place.area.width() for end in (block.begin, block.end))
+            left, top = place.area.left() + begin, place.area.top() + (block.row + 0.14) * height
+            rects.append(QRectF(left, top, max(end - begin, 0.6), 0.72 * height))
             kinds.setdefault(block.kind, []).append(rects[-1])
             if block.text and metrics.horizontalAdvance(block.text) <= rects[-1].width() - 3:
-                flags = Qt.AlignmentFlag.AlignCenter
-                self._plot.text(block.text, rects[-1], flags, "card", face=face)
+                self._plot.text(block.text, rects[-1], token="card", face=face)
         for kind, those in kinds.items():
             self._fill(those, kind)
         self._tell(layer, rects)
@@ -277,15 +261,12 @@ class Layers:
 
 def draw_signs(plot: StillPlot, points: Sequence[QPointF], look: Look) -> None:
     """Points of a line in the sign of their series; that of a ring is hollow."""
-    tokens = theme()
-    color, card = look.color(tokens), tokens.color("card")
     symbol, size = SIGNS[look.sign]
-    colors, number = (color, card) if symbol == RING else (card, color), len(points)
-    edge, fill = ([each] * number for each in colors)
+    color, card, number = look.color, theme().color("card"), len(points)
     if symbol == RING:
-        plot.spots(points, [size] * number, edge, fill, edge=1.6)
+        plot.spots(points, [size] * number, [color] * number, [card] * number, edge=1.6)
     else:
-        plot.spots(points, [size] * number, edge, fill, symbol, edge=0.8)
+        plot.spots(points, [size] * number, [card] * number, [color] * number, symbol, edge=0.8)
 
 
 def _intervals(low: Values, high: Values) -> Iterator[tuple[int, tuple[float, float]]]:

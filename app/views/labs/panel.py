@@ -73,7 +73,7 @@ class Panel(StillPlot):
 
     def _keys(self, wide: float) -> list[list[tuple[str, str, QRectF]]]:
         """Rows of the legend: (name, its text, its key from the left end); none where there is one series."""
-        names = list(named(self.chart))
+        names = named(self.chart)
         if len(names) < 2:
             return []
         metrics = small_metrics()
@@ -101,16 +101,16 @@ class Panel(StillPlot):
 
     def _key(self, place: QRectF, name: str) -> None:
         """What stands before a name: a swatch for bars, a stretch of line with its sign for lines."""
-        line, look, tokens = line_of(self.chart, name), self._looks[name], theme()
+        line, look = line_of(self.chart, name), self._looks[name]
         middle = place.center()
         if line is None:
             swatch = QRectF(place.left(), middle.y() - SWATCH / 2, SWATCH, SWATCH)
-            self.bars([swatch], look.color(tokens), tokens.hatch_brush(look.category))
+            self.bars([swatch], look.color, theme().hatch_brush(look.category))
             return
         if line.joined:
             style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
             ends = [QPointF(place.left(), middle.y()), QPointF(place.right(), middle.y())]
-            self.curve(ends, QPen(look.color(tokens), 2.0, style))
+            self.curve(ends, QPen(look.color, 2.0, style))
         if not line.dashed and not line.steps:
             draw_signs(self, [middle], look)
 
@@ -163,11 +163,9 @@ class Panel(StillPlot):
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
         metrics = small_metrics()
         names = self._x.axis.categories
+        room = (wide - 60) / max(len(names), 1)
         barred = any(isinstance(layer, Bars) for layer in self.chart.layers)
-        if not names or not barred:
-            return False
-        room = (wide - 60) / len(names)
-        return any(
+        return barred and any(
             _wrapped(metrics, name, room).count("\n") > 1
             or max(metrics.horizontalAdvance(word) for word in name.split() or [""]) > room - 4
             for name in names
@@ -222,14 +220,10 @@ class Panel(StillPlot):
 def described(panel: Chart) -> str:
     """A panel in a sentence: what is drawn over what, and between which values."""
     x, y = reaches(panel)
-    names = ", ".join(named(panel))
-    over = (
-        ", ".join(x.axis.categories)
-        if x.axis.categories
-        else (f"{figure(x.low, x.axis.unit)} to {figure(x.high, x.axis.unit)}")
-    )
-    ends = "" if y.axis.categories else f" ({figure(y.low, y.axis.unit)} to {figure(y.high, y.axis.unit)})"
-    return f"{y.title}{ends} by {x.title} ({over}): {names}."
+    ends = [f"{figure(on.low, on.axis.unit)} to {figure(on.high, on.axis.unit)}" for on in (x, y)]
+    over = ", ".join(x.axis.categories) or ends[0]
+    values = "" if y.axis.categories else f" ({ends[1]})"
+    return f"{y.title}{values} by {x.title} ({over}): {', '.join(named(panel))}."
 
 
 def _elided(
