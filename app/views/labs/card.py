@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from app.layout import NONE, REST, Part, lay_out
 from app.style.plain_text import Wrapped, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.layers import looks
@@ -42,16 +43,17 @@ def tr(text: str) -> str:
     return QCoreApplication.translate("LabCard", text)
 
 
+TEXTS: Final[Mapping[Verdict, str]] = {
+    HOLDS: "holds here",
+    PART: "holds in part",
+    FAILS: "does not hold here",
+    UNDECIDED: "undecided",
+    IMPOSSIBLE: "cannot be tried here",
+}
+
+
 def verdict_text(verdict: Verdict) -> str:
-    """A verdict in the language of the window."""
-    texts: Mapping[Verdict, str] = {
-        HOLDS: tr("holds here"),
-        PART: tr("holds in part"),
-        FAILS: tr("does not hold here"),
-        UNDECIDED: tr("undecided"),
-        IMPOSSIBLE: tr("cannot be tried here"),
-    }
-    return texts[verdict]
+    return tr(TEXTS[verdict])
 
 
 class _Chip(QWidget):
@@ -104,8 +106,7 @@ class LabCard(QWidget):
         self._nothing = Wrapped(tr("This run ended before everything was measured."))
         self._nothing.setObjectName("muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = lay_out(QVBoxLayout(self), margins=NONE)
 
     def show_lab(
         self, lab: Lab[Parameters, Measured], finding: Finding | None = None, chart: Chart | None = None
@@ -114,27 +115,23 @@ class LabCard(QWidget):
         if (before := self._column.takeAt(0)) is not None and (shown := before.widget()) is not None:
             shown.hide()
             shown.deleteLater()
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(MARGIN, 16, MARGIN, 12)
-        column.addWidget(_text(lab.claim, font(1.45, strong=True)))
+        above: list[Part] = [_text(lab.claim, font(1.45, strong=True))]
+        below: list[Part] = []
         if finding is not None:
-            row = QHBoxLayout()
-            row.setSpacing(12)
+            row = lay_out(QHBoxLayout(), spacing=12)
             row.addWidget(_Chip(finding.verdict), 0, Qt.AlignmentFlag.AlignTop)
             row.addWidget(_text(finding.why, font(1.0)), 1)
-            column.addLayout(row)
-        if chart is not None:
-            column.addWidget(Panels(chart), 1)
-        elif finding is None:
-            column.addWidget(self._nothing, 1)
-            self._nothing.show()
-        else:
-            column.addStretch(1)
-        if finding is not None and (follows := lab.follows_from(finding.verdict)):
-            column.addWidget(_text(follows, font(1.0, strong=True)))
-        if finding is not None and lab.published:
-            column.addWidget(_text(said_text(lab, finding), font(0.92), "muted"))
+            above.append(row)
+            if follows := lab.follows_from(finding.verdict):
+                below.append(_text(follows, font(1.0, strong=True)))
+            if lab.published:
+                below.append(_text(said_text(lab, finding), font(0.92), "muted"))
+        body: Part = REST if chart is None else (Panels(chart), 1)
+        if chart is None and finding is None:
+            body = self._nothing, 1
+        inside = QWidget()
+        lay_out(QVBoxLayout(inside), *above, body, *below, margins=(MARGIN, 16, MARGIN, 12))
+        self._nothing.setVisible(self._nothing.parent() is not None)
         self._column.addWidget(inside)
         found = "" if finding is None else f"{verdict_text(finding.verdict)}: {finding.why} "
         panels = () if chart is None else (chart, *chart.beside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from app.charts.scale import steps
 from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, Note
@@ -47,12 +48,8 @@ class Reach:
         """Values to label; the places of the categories where there are any."""
         if self.axis.categories:
             return [float(i) for i in range(len(self.axis.categories))]
-        binary = self.axis.unit == "B"
-        if self.log:
-            found = self._log_ticks(at_most)
-        else:
-            found = steps(self.low, self.high, at_most, binary)
-        return [value for value in found if self.holds(value)]
+        linear = partial(steps, self.low, self.high, binary=self.axis.unit == "B")
+        return [value for value in (self._log_ticks if self.log else linear)(at_most) if self.holds(value)]
 
     def _log_ticks(self, at_most: int) -> list[float]:
         if self.doubling:
@@ -163,11 +160,9 @@ def values_of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str,
     def value(v: float) -> str:
         return figure(v, y.axis.unit)
 
-    def interval(low: tuple[float | None, ...], high: tuple[float | None, ...], i: int) -> str:
-        ends = [each[i] if i < len(each) else None for each in (low, high)]
-        if ends[0] is None or ends[1] is None:
-            return ""
-        return f"{value(ends[0])} … {value(ends[1])}"
+    def interval(of: Bars | Line, i: int) -> str:
+        ends = [each[i] for each in (of.low, of.high) if i < len(each)]
+        return " … ".join(value(end) for end in ends if end is not None) if None not in ends else ""
 
     if isinstance(layer, Mark):
         on = y if layer.on == "y" else x
@@ -183,8 +178,8 @@ def values_of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str,
     elif isinstance(layer, Bars):
         for i, bar in enumerate(layer.values):
             if bar is not None:
-                yield layer.name, x.text(i), value(bar), interval(layer.low, layer.high, i)
+                yield layer.name, x.text(i), value(bar), interval(layer, i)
     else:
         for i, (at, point) in enumerate(zip(layer.x, layer.y, strict=True)):
             if point is not None:
-                yield layer.name, x.text(at), value(point), interval(layer.low, layer.high, i)
+                yield layer.name, x.text(at), value(point), interval(layer, i)
