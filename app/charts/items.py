@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 from app.charts.pixels import device_scale, is_vector, raster_scale
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
-from app.style.plain_text import write
+from app.style.plain_text import fitting, write
 from app.style.theme import font, theme
 from profiler.arrays import F64, U32, Array
 
@@ -137,14 +137,12 @@ class RasterItem(QGraphicsItem):
         place = painter.worldTransform().mapRect(self._place)
         place = QRectF(round(place.left()), place.top(), place.width(), place.height())
         painter.save()
-        try:
-            painter.setWorldTransform(QTransform())
-            if is_vector(painter):
-                self.draw_shapes(painter, place)
-            else:
-                self._blit(painter, place, raster_scale(painter))
-        finally:
-            painter.restore()
+        painter.setWorldTransform(QTransform())
+        if is_vector(painter):
+            self.draw_shapes(painter, place)
+        else:
+            self._blit(painter, place, raster_scale(painter))
+        painter.restore()
 
     def _blit(self, painter: QPainter, place: QRectF, scale: int) -> None:
         height = max(1, round(place.height() * scale))
@@ -196,10 +194,7 @@ class PixelItem(QGraphicsItem):
         super().__init__(plot.box)
         self.plot = plot
         self.setZValue(z)
-        plot.box.sigResized.connect(self._resized)
-
-    def _resized(self, *_: object) -> None:
-        self.prepareGeometryChange()
+        plot.box.sigResized.connect(lambda *_: self.prepareGeometryChange())
 
     def boundingRect(self) -> QRectF:
         """Return the area in its own pixels."""
@@ -214,11 +209,9 @@ class PixelItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Hand over to `paint_pixels` with a clean painter."""
         painter.save()
-        try:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            self.paint_pixels(painter, self.boundingRect())
-        finally:
-            painter.restore()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        self.paint_pixels(painter, self.boundingRect())
+        painter.restore()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw into `area` (override)."""
@@ -240,10 +233,7 @@ class Remark(PixelItem):
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Write it, cut off at the end where it is too long."""
-        if not self.text:
-            return
-        face = font(0.92)
-        painter.setFont(face)
+        painter.setFont(font(0.92))
         painter.setPen(theme().color("muted"))
-        text = QFontMetricsF(face).elidedText(self.text, Qt.TextElideMode.ElideRight, self._area.width() - 8)
+        text = fitting(QFontMetricsF(painter.font()), self._area.width() - 8, self.text)
         write(painter, self._area, Qt.AlignmentFlag.AlignCenter, text)

@@ -37,26 +37,18 @@ def hatch_cell(hatch: str) -> Bool:
     x: I64
     y: I64
     y, x = np.mgrid[0:CELL, 0:CELL]
-    match hatch:
-        case "diagonal":  # from the top left down, as Qt's brushes in the legend
-            return (x - y) % CELL < 2
-        case "back":
-            return (x + y) % CELL < 2
-        case "cross":
-            return ((x + y) % CELL < 1) | ((x - y) % CELL < 1)
-        case "dots":
-            return (x % 4 < 1) & (y % 4 < 1)
-        case "horizontal":
-            return y % 4 < 1
-        case "vertical":
-            return x % 4 < 1
-        case "grid":
-            return (x % CELL < 1) | (y % CELL < 1)
-        case "sparse":
-            return (x % CELL < 1) & (y % CELL < 1)
-        case "dense":
-            return (x + y) % 2 < 1
-    return np.zeros((CELL, CELL), dtype=bool)
+    cells: dict[str, Bool] = {
+        "diagonal": (x - y) % CELL < 2,  # from the top left down, as Qt's brushes in the legend
+        "back": (x + y) % CELL < 2,
+        "cross": ((x + y) % CELL < 1) | ((x - y) % CELL < 1),
+        "dots": (x % 4 < 1) & (y % 4 < 1),
+        "horizontal": y % 4 < 1,
+        "vertical": x % 4 < 1,
+        "grid": (x % CELL < 1) | (y % CELL < 1),
+        "sparse": (x % CELL < 1) & (y % CELL < 1),
+        "dense": (x + y) % 2 < 1,
+    }
+    return cells.get(hatch, np.zeros((CELL, CELL), dtype=bool))
 
 
 def stacked(
@@ -68,7 +60,7 @@ def stacked(
     scale: int = 1,
     number: int = 0,
 ) -> U32:
-    """Draw stacked layers, one column per row of `heights`.
+    """Draw stacked layers into pixels [height, columns], premultiplied ARGB.
 
     Args:
         heights: [columns, layers], bottom layer first, as shares of the height of the picture; NaN (no data) draws
@@ -79,9 +71,6 @@ def stacked(
         hatches: one hatch name per layer; without any, all are solid.
         scale: device pixels per pattern pixel (high-density screens, enlarged pictures).
         number: that of the first column, in pattern pixels: hatches of columns drawn apart fit each other.
-
-    Returns:
-        Pixels [height, columns], premultiplied ARGB.
     """
     if not 0 < len(colors) <= MAX_LAYERS:
         raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {len(colors)}")
@@ -167,13 +156,9 @@ def _smooth(pixels: U32, edge: F32, rows: I64, colors: Sequence[str]) -> None:
 
 
 def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
-    """Colour the rows top … bottom of each column.
+    """Colour the rows top … bottom of each column of `pixels` [height, columns], in place.
 
-    Args:
-        pixels: [height, columns], changed in place.
-        top: first row of each column; columns with top > bottom stay as they are.
-        bottom: last row.
-        color: premultiplied ARGB, one for all or one per column.
+    Columns with top > bottom stay as they are. `color`: premultiplied ARGB, one for all or one per column.
     """
     if not len(top):
         return
@@ -215,8 +200,7 @@ class Stack(RasterItem):
         """`names`: from below; at most `raster.MAX_LAYERS`."""
         super().__init__(plot)
         self._names = names
-        self.hatched = False
-        """Whether layers have hatches: in a picture, which may be printed. On the screen the legend has them."""
+        self.hatched = False  # Whether all layers have hatches: in a picture. On the screen the legend has them.
         self._scale = Scale(0.0, 1.0)
         self._layers = np.empty((0, len(names)))
 

@@ -26,11 +26,10 @@ from app.style.theme import blended, font, text_width, theme
 from app.views.word_places import Placed, WordPlaces, paint_word
 from app.views.words_model import WordsModel
 from profiler.analysis.lod.columns import column_grid
-from profiler.arrays import F64, I64, U32, Array
+from profiler.arrays import F64, U32, Array
 from profiler.clock import FRAME_S
 
 RANGE_DB = 60  # What is so much quieter than the loudest in view has no ink
-
 SHADES = 64
 
 
@@ -116,12 +115,9 @@ class SpokenItem(PixelItem):
 
     def word_at(self, at: QPointF) -> Token | None:
         """Return the word whose text is at a position of the plot; the text may be drawn a little off its time."""
-        _, words = self.areas()
-        row = int((at.y() - words.top()) // ROW)
-        for one in self.placed:
-            if one.row == row and one.left <= at.x() < one.left + one.width:
-                return one.token
-        return None
+        row = int((at.y() - self.areas()[1].top()) // ROW)
+        here = (one for one in self.placed if one.row == row and one.left <= at.x() < one.left + one.width)
+        return next((one.token for one in here), None)
 
     @property
     def rows(self) -> int:
@@ -136,19 +132,16 @@ class SpokenItem(PixelItem):
 
     def lay_out(self) -> None:
         """Find places for the range in view."""
-        self.placed = []
-        model = self._model
+        self.placed, model = [], self._model
         if model is None:
             return
-        first_s, last_s = self.plot.visible
+        (first_s, last_s), columns = self.plot.visible, self.plot.columns
         seen = model.right_s, model.wrong_s
         words = sum(np.count_nonzero((s[:, 1] >= first_s) & (s[:, 0] <= last_s)) for s in seen)
-        columns = self.plot.columns
-        if words * LEAST_PER_WORD > columns:
-            # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
-            return
-        first, frames = column_grid(first_s / FRAME_S, last_s / FRAME_S, columns)
-        self.placed = self._places.place(model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows)
+        # Zoomed out far, the few that would fit say nothing. The wrong ones have their marks.
+        if words * LEAST_PER_WORD <= columns:
+            first, frames = column_grid(first_s / FRAME_S, last_s / FRAME_S, columns)
+            self.placed = self._places.place(model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         top = self.areas()[1].top()
@@ -181,11 +174,9 @@ class Wave(RasterItem):
         self._low, self._high = model.low / loudest, model.high / loudest
         columns = len(model.high)
         self._inside = np.zeros(columns, bool)
-        if model.current is not None:
-            spoken = model.spoken[model.current]
-            step = (model.last_s - model.first_s) / columns
-            middles = model.first_s + (np.arange(columns) + 0.5) * step
-            self._inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
+        if (now := model.now) is not None:
+            middles = model.first_s + (np.arange(columns) + 0.5) * (model.last_s - model.first_s) / columns
+            self._inside = (middles >= now.first_s) & (middles < now.last_s)
         values = np.nan_to_num(np.stack([self._low, self._high, self._inside], axis=1), nan=NO_SOUND)
         self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top(), values)
 
@@ -218,22 +209,15 @@ class Wave(RasterItem):
 class Marks(RasterItem):
     """A line as long as each word lasts; a thick one where it went wrong."""
 
-    def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot)
-        self._runs: tuple[I64, I64] = (np.empty((0, 2), np.int64),) * 2
-
     def show_model(self, model: WordsModel | None, top: float, height: float) -> None:
+        """Show the words of a model from `top` on in a plot of this height, in pixels; None shows nothing."""
         if model is None:
             self.show_nothing()
             return
         columns = len(model.high)
         first, width = column_grid(model.first_s, model.last_s, columns)
-        self._runs = covered(model.right_s / width - first, columns), covered(model.wrong_s / width - first, columns)
-        on = np.zeros((columns, 2))
-        for kind, runs in enumerate(self._runs):
-            for begin, end in runs.tolist():
-                on[begin:end, kind] = 1.0
-        self.show_columns(model.first_s, model.last_s, height - top - THICK, height - top, on)
+        on = [covered(words / width - first, columns) for words in (model.right_s, model.wrong_s)]
+        self.show_columns(model.first_s, model.last_s, height - top - THICK, height - top, np.stack(on, axis=1))
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
@@ -245,15 +229,14 @@ class Marks(RasterItem):
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
         """The strokes as lines."""
         y, across = place.center().y(), place.width() / len(self._values)
-        for runs, token, thick in zip(self._runs, ("muted", "danger"), (1, THICK), strict=True):
+        for on, token, thick in zip(self._values.T, ("muted", "danger"), (1, THICK), strict=True):
             painter.setPen(QPen(theme().color(token), thick))
-            painter.drawLines(
-                [QLineF(place.left() + a * across, y, place.left() + b * across, y) for a, b in runs.tolist()]
-            )
+            ends = place.left() + across * np.flatnonzero(np.diff(on, prepend=0.0, append=0.0))
+            painter.drawLines([QLineF(a, y, b, y) for a, b in ends.reshape(-1, 2).tolist()])
 
 
-def covered(ends: F64, width: int) -> I64:
-    """Runs of pixels [runs, 2] that intervals `ends` [intervals, 2] cover within [0, width), each a pixel at least.
+def covered(ends: F64, width: int) -> F64:
+    """1 for each of `width` pixels that intervals `ends` [intervals, 2] cover, each of them one at least; else 0.
 
     A pixel is left free after each interval that has three, so that neighbours are seen as two.
     """
@@ -262,6 +245,4 @@ def covered(ends: F64, width: int) -> I64:
     seen = (last > 0) & (first < width)
     begun = np.bincount(np.maximum(first[seen], 0), minlength=width + 1)
     change = begun - np.bincount(np.minimum(last[seen], width), minlength=width + 1)
-    on = np.concatenate([[0], np.cumsum(change[:-1]) > 0, [0]])
-    edges = np.flatnonzero(np.diff(on))
-    return edges.reshape(-1, 2)
+    return (np.cumsum(change[:-1]) > 0).astype(np.float64)
