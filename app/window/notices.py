@@ -55,9 +55,7 @@ class Banner(QFrame):
         self._row = lay_out(QHBoxLayout(self), sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7))
         self.bar: QProgressBar | None = None
         if kind == "progress":
-            self.bar = QProgressBar()
-            self.bar.setRange(0, 0)
-            self.bar.setTextVisible(False)
+            self.bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
             self.bar.setFixedSize(220, 8)
             describe(self.bar, self.tr("Progress"))
             self._row.addWidget(self.bar)

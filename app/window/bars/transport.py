@@ -152,11 +152,10 @@ class Transport(QFrame):
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
 
-        self.live = Button(self.tr("Back to live"))
+        self.live = Button(self.tr("Back to live"), self._go_live)
         self.live.setCheckable(True)
         self.live.ensurePolished()
         self.live.setMinimumWidth(self.live.sizeHint().width())  # with either word
-        self.live.clicked.connect(self._go_live)
         self.previous, self.toggle, self.next = (
             ActionButton(actions[f"view.{name}"]) for name in ("previous", "pause", "next")
         )
@@ -198,9 +197,7 @@ class Transport(QFrame):
 
     def change_speed(self, step: int) -> None:
         """Replay at the next lower or higher speed."""
-        speed = self._playhead.speed
-        at = SPEEDS.index(speed) if speed in SPEEDS else SPEEDS.index(1.0)
-        at = min(max(at + step, 0), len(SPEEDS) - 1)
+        at = min(max(SPEEDS.index(self._playhead.speed) + step, 0), len(SPEEDS) - 1)
         self._playhead.set_speed(SPEEDS[at])
         self.speed.setCurrentIndex(at)
 
@@ -259,9 +256,9 @@ class Transport(QFrame):
         session = snapshot.session
         marks = tuple(Mark(m.frame, one_line(m.text)) for m in session.markers[-MAX_MARKS:])
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
-        here = clock(snapshot.cursor_frame * FRAME_S, 1)
-        total = clock(frames * FRAME_S, 1)
-        where = here if snapshot.following else f"{here} / {total}"
+        where = clock(snapshot.cursor_frame * FRAME_S, 1)
+        if not snapshot.following:
+            where = f"{where} / {clock(frames * FRAME_S, 1)}"
         paused = snapshot.live and not snapshot.moving
         self.clock.setText(self.tr("Paused {0}").format(where) if paused else where)
         self._fit()
@@ -285,11 +282,10 @@ class Transport(QFrame):
         if counts_steps(session):
             parts.append(counted(frames, self.tr("step"), self.tr("steps")))
         else:
-            audio_s = audio_seconds(session.utterances, 0, frames)
             # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
-            text = self.tr("{0} s of audio in {1}")
+            seconds = f"{audio_seconds(session.utterances, 0, frames):.1f}"
             count = counted(frames, self.tr("frame"), self.tr("frames"))
-            parts.append(text.format(f"{audio_s:.1f}", count))
+            parts.append(self.tr("{0} s of audio in {1}").format(seconds, count))
         parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)

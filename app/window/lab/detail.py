@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
@@ -22,6 +21,9 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import without_code
 from profiler.plain import one_line
 
+if TYPE_CHECKING:
+    from app.window.lab.page import LabPage
+
 SIDE = 300
 """Pixels of the column with the parameters."""
 
@@ -35,16 +37,10 @@ ABOVE_HEADING = 8
 class LabDetail(QWidget):
     """One lab, without a run or with its last one."""
 
-    back = Signal()
-    run_asked = Signal(str, object)
-    """Name, and the parameters that differ from the defaults."""
-    stop_asked = Signal()
-    open_session = Signal(str)
-
-    def __init__(self, name: str, lab: Lab[Parameters, Measured], unavailable_reason: Callable[[], str | None]) -> None:
+    def __init__(self, name: str, lab: Lab[Parameters, Measured], page: LabPage) -> None:
         super().__init__()
         self.setObjectName("desk")
-        self.name, self.lab, self._unavailable_reason = name, lab, unavailable_reason
+        self.name, self.lab, self._page = name, lab, page
         self._past: Past | None = None
         self._running = False
         self._changed: dict[str, Value] = {}
@@ -65,7 +61,7 @@ class LabDetail(QWidget):
         self.show_state("", None)
 
     def _top(self) -> QBoxLayout:
-        self.to_gallery = Button(self.tr("‹ All labs"), self.back.emit)
+        self.to_gallery = Button(self.tr("‹ All labs"), self._page.show_gallery)
         self.to_gallery.setProperty("quiet", True)
         self.about = styled(Elided(), muted=True)
         self.as_table = Button(self.tr("Table"))
@@ -82,8 +78,7 @@ class LabDetail(QWidget):
         self.run = styled(Button(self.tr("Run"), self._run_or_stop), 1.05, strong=True)
         self.run.setProperty("primary", True)
         self.run.setMinimumHeight(34)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
+        self.bar = QProgressBar(textVisible=False)
         self.bar.setFixedHeight(6)
         self.what = styled(Elided(), muted=True)
         self.problem = Wrapped()
@@ -120,9 +115,9 @@ class LabDetail(QWidget):
 
     def _run_or_stop(self) -> None:
         if self._running:
-            self.stop_asked.emit()
+            self._page.runs.stop()
         else:
-            self.run_asked.emit(self.name, dict(self._changed))
+            self._page.runs.start(self.name, dict(self._changed))
 
     def _show_table(self, shown: bool) -> None:
         self._shown.setCurrentWidget(self.table if shown else self.card)
@@ -138,7 +133,7 @@ class LabDetail(QWidget):
 
     def _open(self) -> None:
         if self._past is not None:
-            self.open_session.emit(str(self._past.path))
+            self._page.open_session.emit(str(self._past.path))
 
     # -- what is shown --------------------------------------------------------------------------
 
@@ -171,7 +166,7 @@ class LabDetail(QWidget):
             self._running = running == self.name
             self._show_nothing()
         self.run.setText(self.tr("Stop") if self._running else self.tr("Run"))
-        why = None if self._running else self._unavailable_reason()
+        why = None if self._running else self._page.runs.unavailable_reason()
         self.run.setEnabled(why is None)
         set_tip(self.run, why or "")
         describe(self.run, description=why or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -59,18 +60,10 @@ class Gallery(Scrolled):
         grid.setColumnStretch(MOST_COLUMNS, 1)  # what a row with few cards leaves
         tiles = []
         for name, lab in members.items():
-            tile = self.tiles[name] = LabTile(name, lab)
-            tile.clicked.connect(lambda _=False, chosen=name: self.chosen.emit(chosen))
+            tile = self.tiles[name] = LabTile(name, lab, partial(self.chosen.emit, name))
             tiles.append(tile)
         column.addLayout(grid)
         self._grids.append((grid, tiles))
-
-    def show_past(self, name: str, past: Past | None) -> None:
-        self.tiles[name].show_past(past)
-
-    def show_running(self, name: str, share: float | None) -> None:
-        for tile in self.tiles.values():
-            tile.show_running(tile.name == name, share if tile.name == name else None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -134,8 +127,7 @@ class LabPage(QStackedWidget):
         self._past: dict[str, Past | None] = {}
         self._files: dict[str, list[Path]] = {}
         self._to_read: list[str] = []
-        self._reading = QTimer(self)
-        self._reading.setInterval(0)
+        self._reading = QTimer(self, interval=0)
         self._reading.timeout.connect(self._read_next)
         self.addWidget(self.gallery)
         self.gallery.chosen.connect(self.show_lab)
@@ -157,14 +149,14 @@ class LabPage(QStackedWidget):
         self._on_changed()
 
     def _read_next(self) -> None:
-        if not self._to_read:
+        if self._to_read:
+            self._read(self._to_read.pop(0))
+        else:
             self._reading.stop()
-            return
-        self._read(self._to_read.pop(0))
 
     def _read(self, name: str) -> None:
         past = self._past[name] = last_of(self._files.get(name, ()), name)
-        self.gallery.show_past(name, past)
+        self.gallery.tiles[name].show_past(past)
         if self.detail is not None and self.detail.name == name:
             self.detail.show_past(past)
 
@@ -174,13 +166,9 @@ class LabPage(QStackedWidget):
             if self.detail is not None:
                 self.removeWidget(self.detail)
                 self.detail.deleteLater()
-            self.detail = detail = LabDetail(name, self._known[name], self.runs.unavailable_reason)
-            detail.back.connect(self.show_gallery)
-            detail.run_asked.connect(self.runs.start)
-            detail.stop_asked.connect(self.runs.stop)
-            detail.open_session.connect(self.open_session)
-            detail.show_past(self._past.get(name))
-            self.addWidget(detail)
+            self.detail = LabDetail(name, self._known[name], self)
+            self.detail.show_past(self._past.get(name))
+            self.addWidget(self.detail)
         self._on_changed()
         self.setCurrentWidget(self.detail)
         self.detail.run.setFocus(Qt.FocusReason.TabFocusReason)
@@ -197,9 +185,8 @@ class LabPage(QStackedWidget):
         """Esc goes back to the gallery."""
         if event.key() == Qt.Key.Key_Escape and self.currentWidget() is not self.gallery:
             self.show_gallery()
-            event.accept()
-            return
-        super().keyPressEvent(event)
+        else:
+            super().keyPressEvent(event)
 
     # -- runs -----------------------------------------------------------------------------------
 
@@ -209,7 +196,8 @@ class LabPage(QStackedWidget):
 
     def _on_progress(self, what: str, share: float | None) -> None:
         running = self.runs.running
-        self.gallery.show_running(running, share)
+        for name, tile in self.gallery.tiles.items():
+            tile.show_running(name == running, share if name == running else None)
         if self.detail is not None:
             self.detail.show_state(running, share, what)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -37,9 +38,9 @@ WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFl
 class LabTile(Button):
     """One lab. Its picture is that of its last run, if there is one."""
 
-    def __init__(self, name: str, lab: Lab[Parameters, Measured]) -> None:
-        super().__init__()
-        self.name, self.lab = name, lab
+    def __init__(self, name: str, lab: Lab[Parameters, Measured], choose: Callable[[], object]) -> None:
+        super().__init__("", choose)
+        self.lab = lab
         self.past: Past | None = None
         self._share: float | None = None
         self._running = False
@@ -77,18 +78,15 @@ class LabTile(Button):
             self.update()
 
     def state_text(self) -> str:
-        """Verdict and age of the last run, or that there is none."""
+        """Verdict and age of the last run, or that there is none and what one needs."""
         if self._running:
             return tr("running")
-        if self.past is None or self.past.record.finding is None:
-            return " · ".join([tr("not tried yet"), *self._needs()])
-        verdict = verdict_text(self.past.record.finding.verdict)
-        return f"{verdict} · {ago(self.past.when)}"
-
-    def _needs(self) -> list[str]:
-        seconds = getattr(self.lab.parameters, "seconds", None)
-        found = [] if seconds is None else [tr("about {0} s").format(f"{seconds:g}")]
-        return [*found, tr("needs a GPU")] if self.lab.wants_device else found
+        if self.past is not None and self.past.record.finding is not None:
+            return f"{verdict_text(self.past.record.finding.verdict)} · {ago(self.past.when)}"
+        parts = [tr("not tried yet")]
+        if (seconds := getattr(self.lab.parameters, "seconds", None)) is not None:
+            parts.append(tr("about {0} s").format(f"{seconds:g}"))
+        return " · ".join([*parts, tr("needs a GPU")] if self.lab.wants_device else parts)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the card over the button."""

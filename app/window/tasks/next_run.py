@@ -155,10 +155,7 @@ class MicrophonePage(FormPage):
         self.state = Wrapped(
             self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_RECORDING_S))
         )
-        self.level = QProgressBar()
-        self.level.setRange(QUIETEST_DB, 0)
-        self.level.setTextVisible(False)
-        self.level.setValue(QUIETEST_DB)
+        self.level = QProgressBar(minimum=QUIETEST_DB, maximum=0, value=QUIETEST_DB, textVisible=False)
         describe(self.level, self.tr("Level"))
         lay_out(self.column, self.device, self.state, self.level, self.buttons, REST, spacing=10)
         self._timer = QTimer(self)

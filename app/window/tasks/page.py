@@ -166,9 +166,7 @@ class TaskPage(Page):
         """Make what the strip shows of it."""
         self.row = QWidget(self)
         name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
-        self.bar = QProgressBar()
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
+        self.bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
         self.bar.setFixedSize(BAR)
         describe(self.bar, self.tr("Progress of {0}").format(title))
         self.end = Button(self.tr("Cancel"), self.cancel)
