@@ -129,6 +129,14 @@ def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> Mai
 
 
 @pytest.fixture
+def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+    """A window on a finished session."""
+    made = window()
+    made.open_session(finished)
+    return made
+
+
+@pytest.fixture
 def parent(qtbot: QtBot) -> QWidget:
     """What a task's page lies in."""
     made = QWidget()

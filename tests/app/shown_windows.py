@@ -1,12 +1,12 @@
 """Windows as the tests meet them: shown and active, and on a run by the scripted worker (`window_worker`)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
+from app.window.notices import Banner
 
 NOT_READ = b"RIFF\0\0 the scripted worker does not read it"
 """What an audio file has in it, where it matters that it may be one."""
@@ -18,6 +18,20 @@ def show(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitActive(window):
         window.show()
         window.activateWindow()
+
+
+def errors(window: MainWindow) -> list[str]:
+    return texts(window, "error")
+
+
+def texts(window: MainWindow, kind: str) -> list[str]:
+    """What the notices of a kind say."""
+    return [banner.text for banner in window.notices.banners if banner.kind == kind]
+
+
+def press(banner: Banner, text: str) -> None:
+    """Press the button of a notice."""
+    next(button for button in banner.findChildren(QPushButton) if button.text() == text).click()
 
 
 def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:

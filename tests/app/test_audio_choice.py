@@ -18,7 +18,7 @@ def folder_with(folder: Path, *names: str, text: str = HEADER) -> Path:
     return folder
 
 
-def test_all_that_can_be_read_is_looked_for() -> None:
+def test_all_that_can_be_read_is_looked_for():
     assert set(audio_choice.TRANSCRIPTS_SUFFIXES) == transcripts.SUFFIXES
     assert set(audio_choice.WORDS) == set(tables.TEXT)
 
@@ -26,13 +26,13 @@ def test_all_that_can_be_read_is_looked_for() -> None:
 @pytest.mark.parametrize(
     "name", [f"t{suffix}" for suffix in sorted(transcripts.SUFFIXES)] + ["text", "84-121.trans.txt"]
 )
-def test_the_only_transcripts_next_to_the_audio_are_used(name: str, tmp_path: Path) -> None:
+def test_the_only_transcripts_next_to_the_audio_are_used(name, tmp_path):
     folder_with(tmp_path, name)
     for one in (chosen([tmp_path]), chosen([tmp_path / "a.wav"])):
         assert (one.transcripts, one.found) == (str(tmp_path / name), True)
 
 
-def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_path: Path) -> None:
+def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_path):
     folder_with(tmp_path, "t.tsv", "t.csv", "hypotheses.ctm", "text")
     assert chosen([tmp_path]).transcripts == str(tmp_path / "t.tsv")
     (tmp_path / "u.tsv").write_text(HEADER)
@@ -40,12 +40,12 @@ def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_p
     assert chosen([tmp_path, tmp_path / "t.csv"]).transcripts == str(tmp_path / "t.csv")
 
 
-def test_a_csv_of_something_else_is_not_taken(tmp_path: Path) -> None:
+def test_a_csv_of_something_else_is_not_taken(tmp_path):
     folder_with(tmp_path, "pitch.csv", text="file,pitch\na.wav,120\n")
     assert chosen([tmp_path]).transcripts is None
 
 
-def test_a_text_file_is_taken_if_it_is_chosen(tmp_path: Path) -> None:
+def test_a_text_file_is_taken_if_it_is_chosen(tmp_path):
     folder_with(tmp_path, "words.txt", text="a two nine\n")
     assert chosen([tmp_path]).transcripts is None
     table = str(tmp_path / "words.txt")

@@ -1,11 +1,7 @@
 """Bookmarks lie in a file next to the session, are marked on the time axis, and are selected by their notes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QInputDialog, QToolTip
 from pytestqt.qtbot import QtBot
+from shown_windows import errors
 from views_desk import amount, pixels, settle
 
 from app.model.bookmarks import Bookmark, read, sidecar
@@ -23,13 +20,6 @@ from app.style.theme import theme
 from app.views.timeline import TimelineView
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
-
-
-@pytest.fixture
-def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
-    made = window()
-    made.open_session(finished)
-    return made
 
 
 def bookmark(qtbot: QtBot, window: MainWindow, first_s: float, last_s: float, note: str) -> str:
@@ -46,19 +36,13 @@ def bookmark(qtbot: QtBot, window: MainWindow, first_s: float, last_s: float, no
     return offered
 
 
-def errors(window: MainWindow) -> list[str]:
-    return [banner.text for banner in window.notices.banners if banner.kind == "error"]
-
-
 def texts(window: MainWindow) -> list[str]:
     """Of the actions that go to a bookmark."""
     return [action.text for action in window.actions_ if action.id.startswith("bookmarks.go.")]
 
 
 @pytest.mark.slow
-def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(
-    qtbot: QtBot, opened: MainWindow, finished: Path
-) -> None:
+def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(qtbot, opened, finished):
     before = finished.read_bytes()
     assert not opened.actions_.trigger("bookmark.add"), "nothing is selected"
     assert bookmark(qtbot, opened, 7.0, 8.0, "slow  search") == ""
@@ -97,9 +81,7 @@ NO_LISTS = {
 
 
 @pytest.mark.slow
-def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(qtbot, window, finished):
     with closing(Session.open(finished)) as session:
         number = str(session.meta["session_id"]).encode()
     opened = window()
@@ -119,9 +101,7 @@ def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(
         opened.notices.clear()
 
 
-def test_where_no_file_can_be_written_one_sentence_says_so(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_where_no_file_can_be_written_one_sentence_says_so(qtbot, window, finished):
     path = finished.rename(finished.with_name("s" * 240 + ".asrs"))  # the name of the other file is too long
     opened = window()
     opened.open_session(path)
@@ -132,9 +112,7 @@ def test_where_no_file_can_be_written_one_sentence_says_so(
     assert opened.bookmarks.all == ()
 
 
-def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(
-    qtbot: QtBot, opened: MainWindow, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(qtbot, opened, finished, tmp_path, monkeypatch):
     bookmark(qtbot, opened, 1.0, 2.0, "kept")
     copy = tmp_path / "copy.asrs"
     opened.files.copy_to(finished, copy)
@@ -147,7 +125,7 @@ def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(
     assert binned == [str(finished), str(sidecar(finished))]
 
 
-def test_a_picture_selects_a_bookmark_by_its_note(finished: Path, qapp: QApplication) -> None:
+def test_a_picture_selects_a_bookmark_by_its_note(finished, qapp):
     playhead = Playhead(TimeAxis())
     playhead.open(finished)
     assert playhead.session is not None
@@ -180,7 +158,7 @@ def test_a_picture_selects_a_bookmark_by_its_note(finished: Path, qapp: QApplica
 
 
 @pytest.mark.slow
-def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, opened: MainWindow) -> None:
+def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot, opened):
     plot = opened.desk.views["cost"].plot
     row = plot.bottom
 

@@ -1,8 +1,5 @@
 """The views as docks: moved, tabbed, floated, closed, found again; layouts kept, named and reset; what hides sleeps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,6 @@ from app.window import layouts
 from app.window.docks import VERSION, Docks
 from app.window.main_window import MainWindow
 from tests.app.shown_windows import show
-from tests.app.window_recording import Recording
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
@@ -34,7 +30,7 @@ LEAST_HIGH = 60
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+def opened(window, finished):
     made = window()
     made.resize(1280, 800)
     made.open_session(finished)
@@ -80,7 +76,7 @@ def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
 
 
 @pytest.mark.slow
-def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
+def test_a_low_window_has_two_rows(opened):
     docks = opened.desk.docks
     tall = places(docks)
     assert docks.in_front() == FRONT
@@ -99,7 +95,7 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
 
 @pytest.mark.parametrize("name", layouts.NAMES)
 @pytest.mark.parametrize("known", [[*VIEWS, "new"], ["words", "breakdown", "cost"]])
-def test_every_view_has_a_place_in_every_layout(name: str, known: list[str]) -> None:
+def test_every_view_has_a_place_in_every_layout(name, known):
     """A new view, too; what the registry lacks has none."""
     rows = [row for column in layouts.columns(name, known) for row in column]
     placed = [view for row in rows for view in (*row.views, *row.closed)]
@@ -111,7 +107,7 @@ def test_every_view_has_a_place_in_every_layout(name: str, known: list[str]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)], ids=str)
-def test_nothing_scrolls_and_nothing_is_flat(opened: MainWindow, size: tuple[int, int]) -> None:
+def test_nothing_scrolls_and_nothing_is_flat(opened, size):
     opened.resize(*size)
     settle()
     assert (opened.width(), opened.height()) == size
@@ -131,7 +127,7 @@ def test_nothing_scrolls_and_nothing_is_flat(opened: MainWindow, size: tuple[int
     assert all(desk.breakdown.isAncestorOf(bar) for bar in bars), "only the list of stages may"
 
 
-def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
+def test_every_view_is_one_key_away(qtbot, opened):
     docks = opened.desk.docks
     docks.open("words", False)
     for number, view_id in enumerate(VIEWS, start=1):
@@ -150,7 +146,7 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
         assert opened.desk.views[view_id].page == name
 
 
-def test_views_that_few_sessions_concern_are_there_for_those(opened: MainWindow) -> None:
+def test_views_that_few_sessions_concern_are_there_for_those(opened):
     docks, front = opened.desk.docks, opened.desk.docks.in_front()
     apart = ("transfers", "latency")
     assert not any(docks.is_open(view) for view in apart)
@@ -165,9 +161,7 @@ def test_views_that_few_sessions_concern_are_there_for_those(opened: MainWindow)
     assert "latency" in docks.in_front(), "what is looked at stays"
 
 
-def test_latency_comes_as_soon_as_a_run_says_that_it_is_a_stream(
-    qtbot: QtBot, opened: MainWindow, recording: Callable[..., Recording]
-) -> None:
+def test_latency_comes_as_soon_as_a_run_says_that_it_is_a_stream(qtbot, opened, recording):
     made, docks = recording("stream.asrs"), opened.desk.docks
     made.write(100)
     assert opened.open_session(made.path)
@@ -183,7 +177,7 @@ def test_latency_comes_as_soon_as_a_run_says_that_it_is_a_stream(
 
 
 @pytest.mark.slow
-def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(opened: MainWindow) -> None:
+def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(opened):
     desk, docks = opened.desk, opened.desk.docks
     work, words = desk.views["work"], desk.views["words"]
     drawn: list[str] = []
@@ -194,7 +188,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(open
             drawn.append(name)
             plain(snapshot)
 
-        view.draw = draw  # type: ignore[method-assign]
+        view.draw = draw
     docks.open("words", False)
     settle()
     drawn.clear()
@@ -208,7 +202,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(open
     assert set(drawn) == {"work", "words"}, "before the event loop comes round"
     settle()
     assert work.snapshot.cursor_frame == 700
-    assert work.model().first_s == pytest.approx(2.0, abs=0.05)  # type: ignore[union-attr]
+    assert work.model().first_s == pytest.approx(2.0, abs=0.05)
     opened.show_welcome()
     settle()
     drawn.clear()
@@ -221,7 +215,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(open
 
 
 @pytest.mark.slow
-def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot, opened):
     docks, entry = opened.desk.docks, opened.actions_["go.timeline"]
     before = places(docks)
     qtbot.mouseClick(docks.docks["timeline"].title.close_button, LEFT)
@@ -236,7 +230,7 @@ def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBo
 
 
 @pytest.mark.slow
-def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot, opened):
     docks = opened.desk.docks
     work, cost, timeline = (docks.docks[name] for name in ("work", "cost", "timeline"))
     docks.splitDockWidget(timeline, work, Qt.Orientation.Horizontal)
@@ -256,7 +250,7 @@ def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot: QtBot, opened: Ma
     assert "timeline" not in docks.in_front()
 
 
-def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) -> None:
+def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened):
     docks = opened.desk.docks
     titles = {name: dock.title.findChild(object, "card-title") for name, dock in docks.docks.items()}
     assert not titles["cost"].isVisible()
@@ -272,7 +266,7 @@ def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) 
 
 
 @pytest.mark.slow
-def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot, opened):
     docks = opened.desk.docks
     dock = docks.docks["work"]
     docks.float_or_dock("work")
@@ -294,7 +288,7 @@ def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: M
     assert "work" in docks.in_front()
 
 
-def test_a_dock_is_dragged_by_its_title(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_dock_is_dragged_by_its_title(qtbot, opened):
     dock = opened.desk.docks.docks["words"]
     at = QPoint(40, 10)
     QTest.mousePress(dock.title, LEFT, Qt.KeyboardModifier.NoModifier, at)
@@ -306,7 +300,7 @@ def test_a_dock_is_dragged_by_its_title(qtbot: QtBot, opened: MainWindow) -> Non
     settle()
 
 
-def test_no_floating_dock_outlives_the_window(opened: MainWindow) -> None:
+def test_no_floating_dock_outlives_the_window(opened):
     dock = opened.desk.docks.docks["words"]
     opened.desk.docks.float_or_dock("words")
     settle()
@@ -315,7 +309,7 @@ def test_no_floating_dock_outlives_the_window(opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWindow) -> None:
+def test_one_view_takes_all_the_room_until_escape(qtbot, opened):
     docks = opened.desk.docks
     before = places(docks)
     qtbot.mouseDClick(docks.docks["words"].title, LEFT)
@@ -341,7 +335,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
 
 
 @pytest.mark.slow
-def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
+def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot, opened):
     docks = opened.desk.docks
     docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Horizontal)
     docks.open("breakdown", False)
@@ -357,7 +351,7 @@ def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot,
 
 
 @pytest.mark.slow
-def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWindow) -> None:
+def test_layouts_are_taken_named_kept_and_deleted(qtbot, opened):
     desk, docks, actions = opened.desk, opened.desk.docks, opened.actions_
     default = places(docks)
     actions["layout.present"].trigger()
@@ -393,7 +387,7 @@ def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWind
     assert own not in {action.id for action in made.actions_}
 
 
-def test_names_of_layouts_are_not_taken_twice(opened: MainWindow) -> None:
+def test_names_of_layouts_are_not_taken_twice(opened):
     for name in ("Explore", " present "):
         opened.layouts.save(name)
     assert opened.layouts.own() == []
@@ -406,7 +400,7 @@ def test_names_of_layouts_are_not_taken_twice(opened: MainWindow) -> None:
     assert opened.layouts.own() == ["mine"]
 
 
-def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
+def test_the_menu_view_has_every_dock_and_layout(opened):
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     assert list(bar) == ["File", "Run", "View", "Help"]
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
@@ -423,7 +417,7 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_the_key_sheet_fits_a_small_screen(opened: MainWindow) -> None:
+def test_the_key_sheet_fits_a_small_screen(opened):
     from app.window.palette import KeySheet
 
     sheet = KeySheet(opened.actions_, opened)
@@ -443,7 +437,7 @@ def unusable(docks: Docks) -> list[QByteArray]:
     ]
 
 
-def test_a_saved_layout_of_no_use_leaves_the_default(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_saved_layout_of_no_use_leaves_the_default(qtbot, opened):
     docks = opened.desk.docks
     before = places(docks)
     for state in unusable(docks):
@@ -458,7 +452,7 @@ def test_a_saved_layout_of_no_use_leaves_the_default(qtbot: QtBot, opened: MainW
 
 
 @pytest.mark.slow
-def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -> None:
+def test_a_view_that_a_saved_layout_does_not_know_is_there(opened):
     """As after an update that brings another view."""
     from app.views import create
 
@@ -480,7 +474,7 @@ def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -
     assert "work" in docks.in_front()
 
 
-def test_tab_goes_through_the_views_in_their_order_whenever_they_were_made(opened: MainWindow) -> None:
+def test_tab_goes_through_the_views_in_their_order_whenever_they_were_made(opened):
     desk, chain = opened.desk, []
     for name in [*VIEWS][::-1]:
         assert desk.views[name]

@@ -1,14 +1,8 @@
 """The form at the smallest window to serve: what is changed most is in view, and nothing jumps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from text_geometry import cut_short, faults
 from views_desk import settle
 
@@ -22,7 +16,7 @@ TWO_LINES = "search.insertion_penalty"
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow]) -> MainWindow:
+def opened(window):
     made = window()
     made.resize(*SIZE)
     made.show_desk()
@@ -36,7 +30,7 @@ def tops(window: MainWindow) -> dict[str, int]:
     return {key: field.mapTo(window, QPoint(0, 0)).y() for key, field in fields.items() if field.isVisible()}
 
 
-def test_what_is_changed_most_is_above_the_fold(opened: MainWindow) -> None:
+def test_what_is_changed_most_is_above_the_fold(opened):
     for name in ("gmm", "dnn"):
         opened.pipeline.choose(name)
         QApplication.processEvents()
@@ -51,7 +45,7 @@ def test_what_is_changed_most_is_above_the_fold(opened: MainWindow) -> None:
         assert all(toggle.isVisible() for toggle in opened.top.toggles), name
 
 
-def test_rows_stay_where_they_are(qtbot: QtBot, opened: MainWindow, tmp_path: Path) -> None:
+def test_rows_stay_where_they_are(qtbot, opened, tmp_path):
     before = tops(opened)
     form = opened.desk.form
     form.fields["block"].show_note("latency 210 ms: 160 ms block + 40 ms context + 9.6 ms scoring")
@@ -68,7 +62,7 @@ def test_rows_stay_where_they_are(qtbot: QtBot, opened: MainWindow, tmp_path: Pa
     assert {key: after[key] for key in before} == before
 
 
-def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> None:
+def test_what_waits_for_the_next_run_is_not_folded_away(opened):
     field = opened.desk.form.fields["threads"]
     assert not field.isVisible()
     opened.pipeline.run_started(opened.pipeline.next)
@@ -79,7 +73,7 @@ def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> N
     assert not field.isVisible()
 
 
-def test_with_every_row_open_each_title_and_sentence_is_whole(qtbot: QtBot, opened: MainWindow) -> None:
+def test_with_every_row_open_each_title_and_sentence_is_whole(qtbot, opened):
     form = opened.desk.form
     for name in ("demo", "dnn", "ctc"):
         opened.pipeline.choose(name)
@@ -99,7 +93,7 @@ def test_with_every_row_open_each_title_and_sentence_is_whole(qtbot: QtBot, open
                 assert field.rect().contains(field.reason.geometry())
 
 
-def test_a_title_of_two_lines_makes_room_for_what_waits(opened: MainWindow) -> None:
+def test_a_title_of_two_lines_makes_room_for_what_waits(opened):
     field = opened.desk.form.fields[TWO_LINES]
     opened.desk.form.layers[field.option.layer].more.setChecked(True)
     QApplication.processEvents()
@@ -113,7 +107,7 @@ def test_a_title_of_two_lines_makes_room_for_what_waits(opened: MainWindow) -> N
     assert "\n" in field.title.text()
 
 
-def test_a_search_finds_every_setting_and_the_other_sections_are_one_line(opened: MainWindow) -> None:
+def test_a_search_finds_every_setting_and_the_other_sections_are_one_line(opened):
     form = opened.desk.form
     rest = [layer for layer in form.layers.values() if not layer.is_main]
     assert rest

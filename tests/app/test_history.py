@@ -1,16 +1,12 @@
 """Back and forward through selections and ranges: a gesture is one step, another session has none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from pytestqt.qtbot import QtBot
 from views_desk import drag, settle
-from window_recording import Recording
 
 from app.model.history import LONGEST
 from app.model.time_axis import LIVE, WHOLE, TimeAxis
@@ -39,7 +35,7 @@ def remember(window: MainWindow) -> None:
     window.history._settled.timeout.emit()
 
 
-def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot: QtBot, opened: MainWindow) -> None:
+def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot, opened):
     axis = opened.axis
     whole = axis.visible
     axis.select(1.0, 2.0)
@@ -62,7 +58,7 @@ def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot: QtBot, op
     assert not step(opened, "forward")
 
 
-def test_the_chosen_stage_is_part_of_a_step(opened: MainWindow) -> None:
+def test_the_chosen_stage_is_part_of_a_step(opened):
     axis, tree = opened.axis, opened.desk.breakdown.tree
     axis.choose_stage("search.emit")
     remember(opened)
@@ -83,7 +79,7 @@ def test_the_chosen_stage_is_part_of_a_step(opened: MainWindow) -> None:
     assert (axis.stage, axis.selected) == ("score.gaussians", (1.0, 2.0))
 
 
-def test_the_kind_of_scope_is_part_of_a_step(opened: MainWindow) -> None:
+def test_the_kind_of_scope_is_part_of_a_step(opened):
     axis = opened.axis
     for kind in (LIVE, WHOLE):
         axis.choose_scope(kind)
@@ -97,7 +93,7 @@ def test_the_kind_of_scope_is_part_of_a_step(opened: MainWindow) -> None:
         assert (axis.scope, axis.selected) == wanted
 
 
-def test_what_is_done_after_going_back_ends_the_way_forward(opened: MainWindow) -> None:
+def test_what_is_done_after_going_back_ends_the_way_forward(opened):
     for begin in (1.0, 2.0, 3.0):
         opened.axis.select(begin, begin + 0.5)
         remember(opened)
@@ -110,7 +106,7 @@ def test_what_is_done_after_going_back_ends_the_way_forward(opened: MainWindow) 
     assert opened.axis.selected == (1.0, 1.5)
 
 
-def test_a_drag_is_one_step_even_with_a_pause(opened: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drag_is_one_step_even_with_a_pause(opened, monkeypatch):
     drag(opened.desk.views["cost"].plot, 2.0, 4.0, keys=ALT)
     assert opened.history._settled.isActive()
     monkeypatch.setattr(QGuiApplication, "mouseButtons", lambda: Qt.MouseButton.LeftButton)
@@ -124,7 +120,7 @@ def test_a_drag_is_one_step_even_with_a_pause(opened: MainWindow, monkeypatch: p
     assert not step(opened, "back")
 
 
-def test_no_more_than_the_newest_steps_are_remembered(opened: MainWindow) -> None:
+def test_no_more_than_the_newest_steps_are_remembered(opened):
     for number in range(LONGEST + 10):
         opened.axis.select(number * 0.1, number * 0.1 + 1.0)
         remember(opened)
@@ -136,7 +132,7 @@ def test_no_more_than_the_newest_steps_are_remembered(opened: MainWindow) -> Non
 
 
 @pytest.mark.slow
-def test_another_session_has_no_steps_of_this_one(opened: MainWindow, recording: Callable[..., Recording]) -> None:
+def test_another_session_has_no_steps_of_this_one(opened, recording):
     opened.axis.select(1.0, 2.0)
     other = recording("other.asrs")
     other.write(600)
@@ -147,7 +143,7 @@ def test_another_session_has_no_steps_of_this_one(opened: MainWindow, recording:
     assert not step(opened, "forward")
 
 
-def test_a_range_that_follows_by_itself_is_one_place() -> None:
+def test_a_range_that_follows_by_itself_is_one_place():
     axis = TimeAxis()
     axis.reset()
     places = set()

@@ -1,7 +1,5 @@
 """The campaign's clumsy hand on a few of its sessions; all of them are for `tests/bench/campaign`."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -25,7 +23,7 @@ CHOSEN = (
 
 
 @pytest.mark.parametrize("name", CHOSEN, ids=lambda name: name[:30])
-def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_session_meant_badly_opens_or_is_refused(tmp_path, name):
     sessions.spoiled(name, tmp_path)
     refused = desk.look_at(tmp_path / sessions.SESSION)
     assert (refused is not None) == (name == CHOSEN[0])
@@ -34,14 +32,14 @@ def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize(
     "content", [b"", b"\0" * 5000, b"SQLite format 3\0", None], ids=["empty", "zeros", "head", "cut"]
 )
-def test_what_is_no_session_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+def test_what_is_no_session_is_refused_in_one_sentence(tmp_path, content):
     path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")
     path.write_bytes(sessions.full()[:9000] if content is None else content)
     reported = desk.look_at(path)
     assert reported is not None
 
 
-def test_painters_of_widgets_end_whatever_happens() -> None:
+def test_painters_of_widgets_end_whatever_happens():
     """One that is left open by an exception crashes the process when Qt paints the next time."""
     left_open = []
     for path in PACKAGE.rglob("*.py"):

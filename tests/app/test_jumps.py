@@ -1,27 +1,20 @@
 """Jumps: to the next stretch slower than real time and to the next word error, and what is said of them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QSignalSpy
-from pytestqt.qtbot import QtBot
 from views_desk import settle
 from window_recording import BLOCK, Recording
 
 from app.window.jumps import violations
-from app.window.main_window import MainWindow
 from pipelines.audio import word_errors
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], sample: Path) -> MainWindow:
+def opened(window, sample):
     made = window()
     made.open_session(sample)
     return made
@@ -37,9 +30,7 @@ class Paced(Recording):
         self.lane.put(self._decode, start, start + self.ms * 1_000_000 * BLOCK, first, BLOCK)
 
 
-def test_keys_go_through_the_stretches_slower_than_real_time(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_keys_go_through_the_stretches_slower_than_real_time(qtbot, window, tmp_path):
     made = Paced(tmp_path / "paced.asrs")
     for frames, ms in ((100, 1), (20, 12), (30, 15), (50, 10), (10, 40), (2690, 9)):
         made.ms = ms
@@ -69,9 +60,7 @@ def test_keys_go_through_the_stretches_slower_than_real_time(
     assert axis.selected_frames == first[0]
 
 
-def test_without_a_violation_the_status_line_says_so(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_without_a_violation_the_status_line_says_so(qtbot, window, finished):
     w = window()
     assert not w.actions_.trigger("jump.violation"), "no session is shown"
     w.open_session(finished)
@@ -85,7 +74,7 @@ def test_without_a_violation_the_status_line_says_so(
     assert not w.status.message.full
 
 
-def test_a_stretch_ends_where_a_block_keeps_up() -> None:
+def test_a_stretch_ends_where_a_block_keeps_up():
     class Track:
         wall_row = np.array([11e6, 12e6, 9e6, 10e6, 30e6])
 
@@ -93,7 +82,7 @@ def test_a_stretch_ends_where_a_block_keeps_up() -> None:
 
 
 @pytest.mark.slow
-def test_keys_go_through_the_word_errors(qtbot: QtBot, opened: MainWindow) -> None:
+def test_keys_go_through_the_word_errors(qtbot, opened):
     session, axis = opened.playhead.session, opened.axis
     assert session is not None
     # By the alignment itself: where each wrong recognised word is.
@@ -124,7 +113,7 @@ def test_keys_go_through_the_word_errors(qtbot: QtBot, opened: MainWindow) -> No
     assert axis.selected_frames == found[-1], "before the first comes the last"
 
 
-def test_a_place_out_of_view_comes_into_view(opened: MainWindow) -> None:
+def test_a_place_out_of_view_comes_into_view(opened):
     opened.axis.set_visible(0.0, 0.5)
     opened.jumps.to_word_error(-1)
     first, last = opened.axis.selected or (0.0, 0.0)
@@ -132,9 +121,7 @@ def test_a_place_out_of_view_comes_into_view(opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_without_word_errors_or_references_that_is_said(
-    opened: MainWindow, recording: Callable[..., Recording], tmp_path: Path
-) -> None:
+def test_without_word_errors_or_references_that_is_said(opened, recording, tmp_path):
     says = QSignalSpy(opened.jumps.arrived)
     for reference, errors, sentence in (
         ("word0 word1", 0, "No word error: every word so far was recognised as in the reference."),

@@ -1,10 +1,5 @@
 """A person at the keyboard alone, on a real run: run, toggle, pause, select, export."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QFileDialog, QMenu
@@ -75,14 +70,14 @@ class Keyboard:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> Iterator[MainWindow]:
+def window(qtbot):
     made = MainWindow()
     show(qtbot, made)
     yield made
     made.close()
 
 
-def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_run_toggle_pause_select_export(qtbot, window, tmp_path):
     compiled(presets.load("digits").config, {"gmm.selection.enabled": True})
     keys = Keyboard(qtbot, window)
     keys.command("gmm, digits")  # its graph is built in two seconds

@@ -1,21 +1,14 @@
 """The folder of a model, dropped on the window or chosen: taken for the next run, and what stands in it is shown."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog
+from shown_windows import press, texts
 
 from tests.pipelines.kaldi_writer import write_model
 
 
-def _banners(window, kind: str) -> list[str]:
-    return [banner.text for banner in window.notices.banners if banner.kind == kind]
-
-
 @pytest.mark.slow
-def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_path: Path) -> None:
+def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_path):
     folder = write_model(tmp_path / "tri1")
     w = window()
     before = w.runs.next.audio
@@ -23,7 +16,7 @@ def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_
     assert w.pipeline.next.model_directory == str(folder)
     assert w.pages.currentWidget() is w.desk
     qtbot.waitUntil(lambda: bool(w.notices.banners))
-    (text,) = _banners(w, "info")
+    (text,) = texts(w, "info")
     assert text.startswith("The next run uses tri1: Kaldi GMM final.mdl: ")
     assert w.runs.next.audio is before
     # The form says it as long as the folder is used, and what it lacks.
@@ -35,32 +28,30 @@ def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_
     assert not card.isVisible()
 
 
-def test_an_error_that_names_a_setting_leads_to_it(window) -> None:
+def test_an_error_that_names_a_setting_leads_to_it(window):
     w = window()
     w.runs.current.failed.emit("It pronounces 'the' with phones that the model lacks (graph.dictionary).", "")
     (banner,) = w.notices.banners
-    next(b for b in banner.findChildren(QPushButton) if b.text() == "Dictionary…").click()
+    press(banner, "Dictionary…")
     assert w.pages.currentWidget() is w.desk
     assert w.desk.form.fields["graph.dictionary"].isVisible()
 
 
-def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path: Path) -> None:
+def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path):
     (tmp_path / "final.mdl").write_bytes(b"\0Bnothing")
     w = window()
     w.files.drop([tmp_path])
     qtbot.waitUntil(lambda: bool(w.notices.banners))
-    (text,) = _banners(w, "error")
+    (text,) = texts(w, "error")
     assert text == f"{tmp_path / 'final.mdl'} is cut short or corrupt: there is no token at byte 2"
 
 
-def test_open_model_asks_for_a_folder(qtbot, window, tmp_path: Path, monkeypatch) -> None:
+def test_open_model_asks_for_a_folder(qtbot, window, tmp_path, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
     w = window()
     w.actions_["file.model"].trigger()
     assert w.pipeline.next.model_directory == ""
-    assert _banners(w, "error") == [
-        f"{tmp_path} holds no acoustic model: none of final.mdl, am/final.mdl, mdef is there."
-    ]
+    assert texts(w, "error") == [f"{tmp_path} holds no acoustic model: none of final.mdl, am/final.mdl, mdef is there."]
     write_model(tmp_path)
     w.actions_["file.model"].trigger()
     assert w.pipeline.next.model_directory == str(tmp_path)

@@ -1,7 +1,6 @@
 """Pictures: right size, their origin in them, whole or not at all."""
 
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ from app.pictures.writers import CaptionLine, captioned, lay_out, write_picture
 from app.style.theme import THEMES, theme
 from app.views import PICTURES
 from profiler.errors import BadInput
-from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 from tests.bench.campaign import sessions
@@ -75,11 +73,6 @@ def test_the_caption_stands_below(qapp):
     whole.deleteLater()
 
 
-def test_the_caption_says_what_matters():
-    text = caption(ORIGIN)
-    assert text == "session 01234567 · x.asrs · config abc"
-
-
 def test_origin_of_a_session(path):
     with Session.open(path) as session:
         origin = provenance_of(session)
@@ -128,7 +121,7 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(path, tmp_path, monk
 
     def spy(heights: np.ndarray, height: int, *how: object) -> np.ndarray:
         sizes.append((len(heights), height))
-        return stacked(heights, height, *how)  # type: ignore[arg-type]
+        return stacked(heights, height, *how)
 
     monkeypatch.setattr("app.charts.raster.stacked", spy)
     last = []
@@ -185,29 +178,6 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path, name, size, scale, say
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
     assert list(tmp_path.glob("**/*.png")) == []
-
-
-def test_a_failure_leaves_the_old_picture_and_no_litter(tmp_path, monkeypatch):
-    out = tmp_path / "a.png"
-    out.write_bytes(b"old")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OutputError, match="no space left on device"):
-        export(label(), out, size=(400, 200))
-    assert out.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir() if p.suffix == ".png"] == ["a.png"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_the_file_has_ordinary_permissions(tmp_path):
-    out = tmp_path / "a.png"
-    export(label(), out)
-    mask = os.umask(0)
-    os.umask(mask)
-    assert out.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 def test_wrong_names(path, tmp_path):

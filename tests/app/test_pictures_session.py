@@ -45,7 +45,7 @@ def telling(monkeypatch):
     real = texts_module.picture_texts
 
     def spy(snapshot: object, place: Extent, command: str) -> PictureTexts:
-        found = real(snapshot, place, command)  # type: ignore[arg-type]
+        found = real(snapshot, place, command)
         seen.append((place, found))
         return found
 
@@ -55,7 +55,7 @@ def telling(monkeypatch):
 
 def draw(pictures: SessionPictures, **wanted: object) -> bytes:
     options = {"views": ("words",), "scale": 1.0, **wanted}
-    return pictures.draw(PictureRequest(**options), "png")  # type: ignore[arg-type]
+    return pictures.draw(PictureRequest(**options), "png")
 
 
 # -- times and names ---------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_the_charts_show_the_stretch(pictures, monkeypatch):
 
         def settle(view: object, real: Callable[[object], None] = real) -> None:
             real(view)
-            seen.append((view.axis.visible, view.axis.cursor, view.axis.selected))  # type: ignore[attr-defined]
+            seen.append((view.axis.visible, view.axis.cursor, view.axis.selected))
 
         monkeypatch.setattr(cls, "settle", settle)
     draw(pictures, views=names, size=(1600, 3000), range_s=(2.0, 6.0), at_s=5.0, select=("3..4",))

@@ -1,11 +1,8 @@
 """What the window remembers: nothing in a file of settings is run, whoever has written it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 from command_line import python
@@ -31,13 +28,13 @@ HOSTILE = (
 )
 
 
-def test_nothing_else_reads_what_qt_has_written() -> None:
+def test_nothing_else_reads_what_qt_has_written():
     files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "pipelines").rglob("*.py"), *(ROOT / "profiler").rglob("*.py")]
     found = {file.relative_to(ROOT).as_posix() for file in files if OF_QT.search(file.read_text(encoding="utf-8"))}
     assert found == ALLOWED.keys()
 
 
-def test_a_python_object_in_settings_is_not_made(tmp_path: Path) -> None:
+def test_a_python_object_in_settings_is_not_made(tmp_path):
     """Neither in those of the program nor in those that Qt reads itself, the user's or the system's."""
     for folder in ("home", "system"):
         for name in ("asrscope/asrscope.conf", "QtProject.conf", "Trolltech.conf"):
@@ -65,7 +62,7 @@ def test_a_python_object_in_settings_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "PICKLE").exists()
 
 
-def test_texts_lists_and_layouts_are_there_again(own_settings: Path, tmp_path: Path) -> None:
+def test_texts_lists_and_layouts_are_there_again(own_settings, tmp_path):
     memory, other = Memory(), Memory()
     memory.remember("theme", "dark")
     other.remember("hosts", ["gpu", "caf\udce9"])
@@ -79,7 +76,7 @@ def test_texts_lists_and_layouts_are_there_again(own_settings: Path, tmp_path: P
     assert Memory().layouts() == []
 
 
-def test_qt_gets_only_bytes_that_were_remembered_here(own_settings: Path, tmp_path: Path) -> None:
+def test_qt_gets_only_bytes_that_were_remembered_here(own_settings, tmp_path):
     memory = Memory()
     memory.remember_state("geometry", QByteArray(b"good"))
     file = own_settings / APPLICATION / FILE
@@ -101,7 +98,7 @@ def test_qt_gets_only_bytes_that_were_remembered_here(own_settings: Path, tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "nowhere", "huge", "deep", "list", "older"])
-def test_a_file_that_is_none_is_forgotten_and_left(own_settings: Path, kind: str) -> None:
+def test_a_file_that_is_none_is_forgotten_and_left(own_settings, kind):
     file = own_settings / APPLICATION / FILE
     file.parent.mkdir(parents=True)
     if kind == "fifo":

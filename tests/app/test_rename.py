@@ -1,28 +1,17 @@
 """Renaming a session: its file, what lies next to it, the list of recent sessions, and what is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QInputDialog
-from pytestqt.qtbot import QtBot
+from shown_windows import errors
 from views_desk import settle
-from window_recording import Recording
 
 from app.model.bookmarks import sidecar
 from app.window.main_window import MainWindow
 from app.window.welcome import SessionRow
-
-
-@pytest.fixture
-def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
-    made = window()
-    made.open_session(finished)
-    return made
 
 
 def answer(window: MainWindow, name: str) -> str:
@@ -35,12 +24,8 @@ def answer(window: MainWindow, name: str) -> str:
     return offered
 
 
-def errors(window: MainWindow) -> list[str]:
-    return [banner.text for banner in window.notices.banners if banner.kind == "error"]
-
-
 @pytest.mark.slow
-def test_f2_renames_the_session_shown_with_its_bookmarks(qtbot: QtBot, opened: MainWindow, finished: Path) -> None:
+def test_f2_renames_the_session_shown_with_its_bookmarks(qtbot, opened, finished):
     opened.bookmarks.add((100, 200), "slow")
     opened.axis.select(3.0, 4.0)
     opened.playhead.seek(500)
@@ -74,22 +59,19 @@ REFUSED = {
 
 
 @pytest.mark.slow
-def test_what_is_no_free_name_is_refused_in_a_sentence(opened: MainWindow, finished: Path) -> None:
+def test_what_is_no_free_name_is_refused_in_a_sentence(opened, finished):
     (finished.parent / "taken.asrs").write_bytes(b"another")
     (finished.parent / "marked.asrs.bookmarks.json").write_bytes(b"{}")
     before = sorted(finished.parent.glob("*.asrs*"))
     for name, says in REFUSED.items():
-        for banner in list(opened.notices.banners):
-            opened.notices.remove(banner)
+        opened.notices.clear()
         opened.files.rename(finished, name)
         assert errors(opened) == ([] if says is None else [says])
         assert sorted(finished.parent.glob("*.asrs*")) == before
     assert (finished.parent / "taken.asrs").read_bytes() == b"another"
 
 
-def test_bookmarks_that_cannot_follow_leave_the_session_where_it_was(
-    opened: MainWindow, finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bookmarks_that_cannot_follow_leave_the_session_where_it_was(opened, finished, monkeypatch):
     opened.bookmarks.add((100, 200), "slow")
     rename = Path.rename
 
@@ -105,9 +87,7 @@ def test_bookmarks_that_cannot_follow_leave_the_session_where_it_was(
     assert opened.playhead.path == finished
 
 
-def test_a_session_that_is_being_recorded_is_refused(
-    window: Callable[..., MainWindow], recording: Callable[..., Recording]
-) -> None:
+def test_a_session_that_is_being_recorded_is_refused(window, recording):
     made = recording("live.asrs")
     made.write(100)
     w = window()
@@ -122,7 +102,7 @@ def test_a_session_that_is_being_recorded_is_refused(
 
 
 @pytest.mark.slow
-def test_a_recent_session_is_renamed_by_key_and_menu(qtbot: QtBot, opened: MainWindow, finished: Path) -> None:
+def test_a_recent_session_is_renamed_by_key_and_menu(qtbot, opened, finished):
     opened.show_welcome()
     rows = [row for row in opened.welcome.findChildren(SessionRow) if row.objectName() == "recent-session"]
     row = rows[-1]

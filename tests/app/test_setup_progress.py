@@ -1,7 +1,5 @@
 """A run's set-up as one bar: plain words, never backwards, time left."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.model.setup_progress import PHASE_NAMES, USUAL_S, SetUp
@@ -22,7 +20,7 @@ STEPS = (
 )
 
 
-def test_it_is_one_bar_in_plain_words_that_never_goes_back() -> None:
+def test_it_is_one_bar_in_plain_words_that_never_goes_back():
     made, shares, texts = SetUp(0.0), [], []
     for number, (step, share) in enumerate(STEPS):
         made.update(step, share, now=4.0 * number)
@@ -36,7 +34,7 @@ def test_it_is_one_bar_in_plain_words_that_never_goes_back() -> None:
     assert not any(name in text for text in texts for name in ("/", "kernel", ":"))
 
 
-def test_the_time_left_becomes_less() -> None:
+def test_the_time_left_becomes_less():
     made = SetUp(0.0, (1.0, 1.0, 40.0, 1.0))
     made.update("compiling the kernels", None, 1.0)
     left = [made.left_s(1.0 + seconds) for seconds in range(0, 60, 5)]
@@ -47,7 +45,7 @@ def test_the_time_left_becomes_less() -> None:
     assert made.steps(80.0) == [("Reading the acoustic model", 1), ("Preparing scoring and search", 79)]
 
 
-def test_what_phases_took_is_what_they_take_next_time() -> None:
+def test_what_phases_took_is_what_they_take_next_time():
     made = SetUp(0.0)
     for now, (step, share) in enumerate(STEPS):
         made.update(step, share, float(now))
@@ -59,5 +57,5 @@ def test_what_phases_took_is_what_they_take_next_time() -> None:
 
 
 @pytest.mark.parametrize("usual", [(), (1.0,), (float("nan"),) * 4, (-1.0,) * 4])
-def test_what_was_remembered_wrongly_is_forgotten(usual: tuple[float, ...]) -> None:
+def test_what_was_remembered_wrongly_is_forgotten(usual):
     assert SetUp(0.0, usual).left_s(0.0) == pytest.approx(sum(USUAL_S))

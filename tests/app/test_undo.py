@@ -1,10 +1,5 @@
 """Undo of settings: a live change is taken back by another one, which the session marks too."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -30,7 +25,7 @@ def redo(qtbot: QtBot, window: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_live_changes_are_undone_and_redone_with_markers(qtbot: QtBot, live: MainWindow) -> None:
+def test_live_changes_are_undone_and_redone_with_markers(qtbot, live):
     line = live.pipeline
     before = line.value(BEAM)
     line.set(SKIP, 2)
@@ -52,7 +47,7 @@ def test_live_changes_are_undone_and_redone_with_markers(qtbot: QtBot, live: Mai
     assert line.value(SKIP) == 2
 
 
-def test_without_a_run_the_form_is_undone(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+def test_without_a_run_the_form_is_undone(qtbot, window):
     w = window()
     w.show_desk()
     before = w.pipeline.value(VOCABULARY)
@@ -67,7 +62,7 @@ def test_without_a_run_the_form_is_undone(qtbot: QtBot, window: Callable[..., Ma
     assert not w.actions_.trigger("run.redo")
 
 
-def test_what_no_person_changed_is_not_undone(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> None:
+def test_what_no_person_changed_is_not_undone(qtbot, window, tmp_path):
     w = window()
     w.pipeline.set(VOCABULARY, 1234)
     w.runs.demo()
@@ -81,7 +76,7 @@ def test_what_no_person_changed_is_not_undone(qtbot: QtBot, window: Callable[...
     assert w.pipeline.value(SKIP) == 1
 
 
-def test_a_recording_has_nothing_to_undo(qtbot: QtBot, window: Callable[..., MainWindow], finished: Path) -> None:
+def test_a_recording_has_nothing_to_undo(qtbot, window, finished):
     w = window()
     w.pipeline.set(VOCABULARY, 1234)
     w.open_session(finished)
@@ -93,9 +88,7 @@ def test_a_recording_has_nothing_to_undo(qtbot: QtBot, window: Callable[..., Mai
 
 
 @pytest.mark.slow
-def test_a_change_that_cannot_be_made_again_is_forgotten(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_a_change_that_cannot_be_made_again_is_forgotten(qtbot, window, tmp_path):
     w = window("refuse")
     start_run(qtbot, w, tmp_path)
     w.pipeline.set(SKIP, 2)
@@ -106,7 +99,7 @@ def test_a_change_that_cannot_be_made_again_is_forgotten(
     assert not w.pipeline.waits(SKIP)
 
 
-def test_a_field_being_edited_keeps_its_own_undo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+def test_a_field_being_edited_keeps_its_own_undo(qtbot, window):
     w = window()
     w.show_desk()
     w.pipeline.set(VOCABULARY, 1234)
@@ -127,9 +120,7 @@ def test_a_field_being_edited_keeps_its_own_undo(qtbot: QtBot, window: Callable[
     assert w.pipeline.value(VOCABULARY) == 1234
 
 
-def test_a_field_that_is_not_being_edited_leaves_undo_to_the_window(
-    qtbot: QtBot, window: Callable[..., MainWindow]
-) -> None:
+def test_a_field_that_is_not_being_edited_leaves_undo_to_the_window(qtbot, window):
     w = window()
     w.show_desk()
     box = w.desk.form.fields[BEAM].editor

@@ -1,7 +1,5 @@
 """The window driven as a person would: clicks, keys, drags, drops, wrong files, a killed worker."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -11,10 +9,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QPushButton
-from shown_windows import NOT_READ, wait_for_frames
+from PySide6.QtWidgets import QApplication
+from shown_windows import NOT_READ, errors, press, texts, wait_for_frames
 
-from app.model import audio_choice
 from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
@@ -22,7 +19,7 @@ from tests.app.worker_process import process_id
 
 
 @pytest.fixture
-def audio(tmp_path: Path) -> list[Path]:
+def audio(tmp_path):
     folder = tmp_path / "audio"
     folder.mkdir()
     files = [folder / "one.wav", folder / "two.flac"]
@@ -42,10 +39,6 @@ def click(qtbot, widget):
     qtbot.mouseClick(widget, Qt.MouseButton.LeftButton)
 
 
-def banners(window: MainWindow) -> list[str]:
-    return [b.text for b in window.notices.banners if b.kind == "error"]
-
-
 def drop(window: MainWindow, *paths: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
@@ -55,15 +48,6 @@ def drop(window: MainWindow, *paths: Path) -> None:
     QApplication.sendEvent(window, entered)
     assert entered.isAccepted()
     QApplication.sendEvent(window, QDropEvent(QPointF(200, 200), copy, data, left, none))
-
-
-def test_a_first_start_welcomes_and_offers_the_demo(qtbot, window):
-    w = window()
-    assert w.pages.currentWidget() is w.welcome
-    demo = w.welcome.findChild(QPushButton, "start-run.demo")
-    assert demo.isEnabled() == (audio_choice.bundled() is not None)
-    for action_id in ("view.pause", "file.copy", "run.stop", "run.mark"):
-        assert not w.actions_[action_id].isEnabled()
 
 
 def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, audio):
@@ -83,7 +67,7 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert w.top.recording.text() == ""
     assert w.desk.transport.live.isHidden()
     assert Session.open(path).state == "stopped"
-    assert banners(w) == []
+    assert errors(w) == []
     assert Memory().sessions() == [path]
 
 
@@ -126,7 +110,7 @@ def test_closing_the_session_of_a_run_asks_and_leaves_no_empty_desk(qtbot, windo
         (question,) = w.notices.banners
         assert question.kind == "question"
         assert w.playhead.path == own
-        click(qtbot, next(b for b in question.findChildren(QPushButton) if b.text() == answer))
+        press(question, answer)
         if closes:
             qtbot.waitUntil(lambda: w.playhead.path is None)
     assert w.playhead.path is None
@@ -172,22 +156,13 @@ def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
     assert "every 2nd" in w.top.toggles[1].subtitle.full
 
 
-def test_the_toggles_without_a_run_are_for_the_next_one(qtbot, window):
-    w = window()
-    click(qtbot, w.top.toggles[0].switch)
-    qtbot.keyClick(w, Qt.Key.Key_K)
-    assert w.pipeline.next.gmm.selection.enabled
-    assert w.pipeline.next.frames.skip == 2
-    assert w.top.toggles[1].switch.isChecked()
-
-
 def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window, audio):
     w = window()
     path = running(qtbot, w, audio)
     qtbot.wait(400)
     os.kill(process_id(w.runs.control), signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(banners(w)))
-    (text,) = banners(w)
+    qtbot.waitUntil(lambda: bool(errors(w)))
+    (text,) = errors(w)
     assert re.match(r"The worker stopped \(killed by signal 9, SIGKILL\) at \d:\d\d\. ", text)
     assert text.endswith(f"The session up to then is saved: {path}")
     assert w.playhead.session.state == "crashed"
@@ -197,11 +172,9 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     w.playhead.play()
     qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12)
     w.playhead.pause()
-    buttons = w.notices.banners[-1].findChildren(QPushButton)
-    restart = next(b for b in buttons if b.text() == "Restart")
-    click(qtbot, restart)
+    press(w.notices.banners[-1], "Restart")
     qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path)
-    assert banners(w) == []
+    assert errors(w) == []
 
 
 @pytest.mark.slow
@@ -209,8 +182,8 @@ def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window,
     w = window("error")
     w.files.take_audio(audio)
     click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: bool(banners(w)))
-    assert banners(w) == ["nosuch.wav cannot be read: no such file."]
+    qtbot.waitUntil(lambda: bool(errors(w)))
+    assert errors(w) == ["nosuch.wav cannot be read: no such file."]
     assert w.top.run.isEnabled()
 
 
@@ -220,47 +193,13 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     w.files.take_audio(audio)
     click(qtbot, w.top.run)
 
-    def building() -> bool:
-        texts = [b.text for b in w.notices.banners if b.kind == "progress"]
-        return len(texts) == 1 and "Building the search graph" in texts[0]
-
-    qtbot.waitUntil(building)
-    banner = next(b for b in w.notices.banners if b.kind == "progress")
+    qtbot.waitUntil(lambda: "Building the search graph" in "".join(texts(w, "progress")))
+    (banner,) = w.notices.banners
     assert 0 <= banner.bar.value() < banner.bar.maximum()
     assert banner.parentWidget().geometry().top() > w.pages.height() / 2, "no title is covered"
-    click(qtbot, banner.findChild(QPushButton))
+    press(banner, "Cancel")
     qtbot.waitUntil(w.when.is_idle)
-    assert [b for b in w.notices.banners if b.kind == "progress"] == []
-
-
-@pytest.mark.slow
-def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, audio):
-    w = window("late")
-    w.files.take_audio(audio)
-    click(qtbot, w.top.run)
-
-    def progress() -> list[str]:
-        return [b.text for b in w.notices.banners if b.kind == "progress"]
-
-    qtbot.waitUntil(lambda: w.when.is_running() and any("Measuring" in text for text in progress()))
-    assert w.playhead.n_frames == 0
-    qtbot.waitUntil(lambda: w.playhead.n_frames > 0)
-    # Frames are read and notices are seen to in events of their own.
-    qtbot.waitUntil(lambda: progress() == [])
-    assert banners(w) == []
-
-
-@pytest.mark.slow
-def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, audio):
-    w = window()
-    path = running(qtbot, w, audio)
-    process = process_id(w.runs.control)
-    w.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(process, 0)
-    session = Session.open(path)
-    assert session.state == "stopped"
-    assert not list(path.parent.glob(f"{path.name}-*"))
+    assert texts(w, "progress") == []
 
 
 def test_keys_zoom_pan_step_and_clear(qtbot, window, finished):
@@ -314,8 +253,8 @@ def test_wrong_files_are_refused_in_a_sentence(qtbot, window, finished, tmp_path
         bad = tmp_path / name
         bad.write_bytes(content)
         drop(w, bad)
-        assert len(banners(w)) == 1
-        assert name in banners(w)[0]
+        assert len(errors(w)) == 1
+        assert name in errors(w)[0]
         assert w.playhead.path == finished
         assert Memory().sessions() == [finished]
         w.notices.clear()
@@ -329,7 +268,7 @@ def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(qtbot, window
     assert w.runs.next.audio.files == 2
     drop(w, finished)
     assert w.playhead.path == finished
-    assert banners(w) == []
+    assert errors(w) == []
 
 
 @pytest.mark.parametrize("name", ["notes.pdf", "empty-folder", "gone.wav"])
@@ -342,7 +281,7 @@ def test_what_cannot_be_decoded_is_said(qtbot, window, tmp_path, name):
     elif name == "empty-folder":
         path.mkdir()
     drop(w, path)
-    assert name in banners(w)[0]
+    assert name in errors(w)[0]
     assert w.runs.next.audio == before
 
 
@@ -353,7 +292,7 @@ def test_a_copy_is_a_session_like_the_first(qtbot, window, finished, tmp_path):
     assert (tmp_path / "copy.asrs").read_bytes() == finished.read_bytes()
     w.files.copy_to(finished, finished)
     w.files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
-    assert len(banners(w)) == 2
+    assert len(errors(w)) == 2
 
 
 def test_a_session_removed_while_open_is_no_crash(qtbot, window, finished, tmp_path):
@@ -374,8 +313,8 @@ def test_where_sessions_cannot_be_written_the_banner_says_so(qtbot, window, audi
     w = window()
     w.files.take_audio(audio)
     click(qtbot, w.top.run)
-    assert banners(w)
-    assert banners(w)[0].startswith("Sessions cannot be written")
+    assert errors(w)
+    assert errors(w)[0].startswith("Sessions cannot be written")
     assert w.when.is_idle()
 
 

@@ -1,7 +1,5 @@
 """One registry of actions feeds menus, palette and key sheet; none of them knows what another lacks."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -206,18 +204,6 @@ def test_the_key_sheet_shows_every_key(qtbot, window):
             assert "  ".join(key_text(key) for key in action.keys) in shown
             assert action.text in shown
     sheet.accept()
-
-
-@pytest.mark.slow
-def test_panels_can_be_hidden_and_brought_back(qtbot, window):
-    window.show_desk()
-    qtbot.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
-    assert window.desk.form.isHidden()
-    window.desk.docks.open("words", False)
-    assert not window.desk.docks.is_open("words")
-    window.actions_.trigger("layout.reset")
-    assert not window.desk.form.isHidden()
-    assert window.desk.docks.is_open("words")
 
 
 def test_whatever_is_greyed_says_why(window):

@@ -1,8 +1,5 @@
 """The charts' actions in the window: scale, follow window, roofline; and the table twin."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,24 +13,23 @@ from app.pictures.writers import settle
 from app.views import VIEWS
 from app.views.cost import CostView
 from app.views.roofline_model import rate
-from app.window.main_window import MainWindow
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], recording: Callable[..., object]) -> MainWindow:
+def opened(window, recording):
     """A finished session of 60 s in a window of 1280×800."""
     made = recording("long.asrs")
-    made.write(6000)  # type: ignore[attr-defined]
-    made.close()  # type: ignore[attr-defined]
+    made.write(6000)
+    made.close()
     desk = window()
     desk.resize(1280, 800)
-    assert desk.open_session(made.path)  # type: ignore[attr-defined]
+    assert desk.open_session(made.path)
     settle()
     return desk
 
 
 @pytest.mark.slow
-def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow) -> None:
+def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened):
     cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)
     for key in ("scale.lock", "scale.log"):
@@ -52,7 +48,7 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow)
 
 
 @pytest.mark.slow
-def test_the_95th_percentile_leaves_the_chart_and_does_not_run_along_its_top(opened: MainWindow) -> None:
+def test_the_95th_percentile_leaves_the_chart_and_does_not_run_along_its_top(opened):
     cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)
     shown = cost.model()
@@ -66,7 +62,7 @@ def test_the_95th_percentile_leaves_the_chart_and_does_not_run_along_its_top(ope
     assert lines == [(0.5, 1.0), (1.0, 0.5)]
 
 
-def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(opened: MainWindow) -> None:
+def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(opened):
     axis, playhead = opened.axis, opened.playhead
     assert axis.visible == pytest.approx((0.0, 60.0)), "a finished session is shown whole"
     playhead.play()
@@ -86,14 +82,14 @@ def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(opened: 
     assert axis.windowed
 
 
-def test_rates_have_their_unit() -> None:
+def test_rates_have_their_unit():
     assert rate(1e12) == "1 Top/s"
     assert rate(1.04e11) == "104 Gop/s"
     assert rate(850.0) == "850 op/s"
 
 
 @pytest.mark.slow
-def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened: MainWindow) -> None:
+def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened):
     for view_id in VIEWS.keys() - {"results"}:  # whose pages have tables of their own
         opened.desk.docks.open(view_id)
         view = opened.desk.views[view_id]
@@ -108,7 +104,7 @@ def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened: MainWindo
         assert header.length() >= table.viewport().width() - model.columnCount()
 
 
-def test_the_speech_of_a_session_says_what_the_clock_counts(opened: MainWindow) -> None:
+def test_the_speech_of_a_session_says_what_the_clock_counts(opened):
     """The line said 83.0 s of audio where the clock ended at 1:22.8, without a word of why."""
     transport, frames = opened.desk.transport, opened.playhead.n_frames
     assert f"s of audio in {frames} frames" in transport.note.full

@@ -1,27 +1,20 @@
 """Small things on the window that a newcomer stumbled over."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 
 from app.charts.legend import Readout
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.window.main_window import MainWindow
-from app.window.tasks.replays import PER_CORE, CapacityPage
-from pipelines.audio import formats
 from pipelines.config import presets
 from tests.app.test_window_hover import send
 
 READABLE = Path(__file__).parents[2] / "README.md"
 
 
-def test_a_condition_stands_once_under_the_settings_that_wait_for_it(window: Callable[..., MainWindow]) -> None:
+def test_a_condition_stands_once_under_the_settings_that_wait_for_it(window):
     w = window()
     w.show_desk()
     w.desk.form.search.setText("stream.")
@@ -32,7 +25,7 @@ def test_a_condition_stands_once_under_the_settings_that_wait_for_it(window: Cal
     assert [field.reason.text() for field in waiting if field.reason.text()] == ["with chunk 1…5000"]
 
 
-def test_the_end_of_a_modified_preset_is_never_cut(window: Callable[..., MainWindow]) -> None:
+def test_the_end_of_a_modified_preset_is_never_cut(window):
     w = window()
     w.resize(1280, 768)
     w.pipeline.choose(presets.DEMO)
@@ -41,7 +34,7 @@ def test_the_end_of_a_modified_preset_is_never_cut(window: Callable[..., MainWin
     assert w.top.preset.text() != w.top.preset.full, "or this shows nothing"
 
 
-def test_a_session_that_has_no_more_to_come_fills_the_axis(recording: Callable[..., object]) -> None:
+def test_a_session_that_has_no_more_to_come_fills_the_axis(recording):
     made = recording()
     made.write(100)
     axis = TimeAxis()
@@ -55,7 +48,7 @@ def test_a_session_that_has_no_more_to_come_fills_the_axis(recording: Callable[.
     playhead.close()
 
 
-def test_floating_views_are_there_with_the_desk_alone(window: Callable[..., MainWindow], finished: Path) -> None:
+def test_floating_views_are_there_with_the_desk_alone(window, finished):
     w = window()
     w.open_session(finished)
     dock = w.desk.docks.docks["cost"]
@@ -69,9 +62,7 @@ def test_floating_views_are_there_with_the_desk_alone(window: Callable[..., Main
     dock.setFloating(False)
 
 
-def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(
-    window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(window, finished):
     w = window()
     w.open_session(finished)
     QApplication.processEvents()
@@ -82,19 +73,7 @@ def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(
     assert not any(box.isVisible() for box in w.findChildren(Readout))
 
 
-def test_no_more_streams_are_tried_at_first_than_the_cores_can_have(qtbot: QtBot, parent: object) -> None:
-    made = CapacityPage((), "", parent)
-    assert made.most.value() == PER_CORE * made.cores.maximum()
-    made.close()
-
-
-def test_an_error_names_the_formats_that_the_readme_names() -> None:
-    for name in ("RF64", "VOC", "SPH", "W64"):
-        assert name in formats.READ
-        assert name in READABLE.read_text(encoding="utf-8")
-
-
-def test_changed_roofs_say_what_that_means(window: Callable[..., MainWindow], sample: Path) -> None:
+def test_changed_roofs_say_what_that_means(window, sample):
     w = window()
     w.open_session(sample)
     w.playhead.session.meta["drift"] = {"gemm": 2.76}

@@ -1,11 +1,8 @@
 """Pictures and data out of the window, and names for what has no text."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,7 +50,7 @@ def answer(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def picture(qtbot, window) -> Callable[..., PictureDialog]:
+def picture(qtbot, window):
     """Open the dialog of a picture and wait for its preview."""
 
     def opened(*view: str, drawn: bool = True) -> PictureDialog:
@@ -82,9 +79,7 @@ def saved(qtbot, dialog: PictureDialog) -> None:
 
 
 @pytest.mark.slow
-def test_a_picture_of_the_window_is_that_of_the_command_line(
-    qtbot, window, picture, answer, tmp_path, finished, monkeypatch
-):
+def test_the_picture_is_that_of_the_command(qtbot, window, picture, answer, tmp_path, finished, monkeypatch):
     """Range in view, cursor, selection, stage and theme; and the command in the file makes the same bytes."""
     window.axis.set_visible(2.0, 10.0)
     window.axis.select(3.0, 4.5)
@@ -147,7 +142,7 @@ def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, p
     dialog.close()
 
 
-def test_names_say_what_stretch_it_is() -> None:
+def test_names_say_what_stretch_it_is():
     session = Path("a.asrs")
     assert exporting.file_name(session, PictureRequest()) == "a-desk"
     assert exporting.file_name(session, PictureRequest(range_s=(2.0, 10.5))) == "a-desk-2-10.5s"

@@ -1,27 +1,18 @@
 """The first minute on a machine with nothing cached: a recorded session stands in until the run has its first block."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
+from shown_windows import texts
 
 from app.model.current_run import SET_UP
 from app.model.recent import Memory
 from app.model.runs import RECORDED_DEMO
-from app.window.main_window import MainWindow
 
 SELECTION = "gmm.selection.enabled"
 
 
-def progress(w: MainWindow) -> str:
-    return "".join(banner.text for banner in w.notices.banners if banner.kind == "progress")
-
-
 @pytest.fixture
-def waiting(qtbot: QtBot, window: Callable[..., MainWindow]) -> MainWindow:
+def waiting(qtbot, window):
     """A window whose demo is being set up, for the first time."""
     w = window("late")
     w.runs.demo()
@@ -29,12 +20,12 @@ def waiting(qtbot: QtBot, window: Callable[..., MainWindow]) -> MainWindow:
     return w
 
 
-def test_a_recorded_demo_stands_in_until_the_run_has_its_first_block(qtbot: QtBot, waiting: MainWindow) -> None:
+def test_a_recorded_demo_stands_in_until_the_run_has_its_first_block(qtbot, waiting):
     w = waiting
     assert w.playhead.path == RECORDED_DEMO
     assert w.pages.currentWidget() is w.desk
     assert w.top.rtf.value != "–"
-    said, steps = progress(w).split("\n")
+    said, steps = texts(w, "progress")[0].split("\n")
     assert said.startswith("Recorded on 20")
     assert "your machine is being measured" in said
     assert " s" in steps
@@ -49,7 +40,7 @@ def test_a_recorded_demo_stands_in_until_the_run_has_its_first_block(qtbot: QtBo
     assert w.hints.current is None
     own = w.runs.control.session
     qtbot.waitUntil(lambda: str(w.playhead.path) == own and w.playhead.n_frames > 0)
-    qtbot.waitUntil(lambda: progress(w) == "")
+    qtbot.waitUntil(lambda: not texts(w, "progress"))
     assert w.playhead.live
     assert toggle.switch.isEnabled()
     assert "ready" not in toggle.subtitle.full
@@ -59,7 +50,7 @@ def test_a_recorded_demo_stands_in_until_the_run_has_its_first_block(qtbot: QtBo
     assert [str(path) for path in Memory().sessions()] == [own], "the recorded one is none of the user's"
 
 
-def test_a_demo_that_is_cancelled_meanwhile_leaves_neither_session(qtbot: QtBot, waiting: MainWindow) -> None:
+def test_a_demo_that_is_cancelled_meanwhile_leaves_neither_session(qtbot, waiting):
     w = waiting
     path = w.runs.control.session
     w.runs.stop()
@@ -71,15 +62,15 @@ def test_a_demo_that_is_cancelled_meanwhile_leaves_neither_session(qtbot: QtBot,
     assert w.pipeline.ready_in == ""
 
 
-def test_another_session_that_is_opened_meanwhile_stays(qtbot: QtBot, waiting: MainWindow, finished: object) -> None:
+def test_another_session_that_is_opened_meanwhile_stays(qtbot, waiting, finished):
     w = waiting
     assert w.open_session(finished)
-    qtbot.waitUntil(lambda: progress(w) == "")
+    qtbot.waitUntil(lambda: not texts(w, "progress"))
     assert w.playhead.path == finished
     assert w.actions_["run.show"].isEnabled()
 
 
-def test_where_a_set_up_is_short_the_run_is_shown_at_once(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+def test_where_a_set_up_is_short_the_run_is_shown_at_once(qtbot, window):
     w = window("late")
     w.memory.remember(SET_UP, ["0.5"] * 4)
     w.runs.demo()

@@ -1,23 +1,17 @@
 """The Help menu: what the words mean, which version this is, what works here, and where the sessions are."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMenu
-from pytestqt.qtbot import QtBot
 
 from app.window.help_pages import Page
-from app.window.main_window import MainWindow
 from profiler.analysis.categories import PART_NAMES
 from profiler.files.paths import sessions_dir
 
 
 @pytest.fixture
-def page(window: Callable[..., MainWindow]) -> Iterator[Callable[[str], Page]]:
+def page(window):
     w = window()
     opened: list[Page] = []
 
@@ -37,27 +31,27 @@ def rows(page: Page) -> dict[str, str]:
     return {model.index(row, 0).data(): model.index(row, last).data() for row in range(model.rowCount())}
 
 
-def test_the_terms_are_explained(page: Callable[[str], Page]) -> None:
+def test_the_terms_are_explained(page):
     found = rows(page("help.terms"))
     assert {"RTF", "WER", "frame", "senone", "grade A", "grade D", "verdict"} <= set(found)
     assert set(PART_NAMES.values()) <= set(found)
 
 
-def test_about_has_the_versions(page: Callable[[str], Page]) -> None:
+def test_about_has_the_versions(page):
     made = page("help.about")
     assert "asrscope" in made.lead.text()
     assert {"numpy", "torch"} <= set(rows(made))
 
 
 @pytest.mark.slow
-def test_what_works_here_is_found_out(qtbot: QtBot, page: Callable[[str], Page]) -> None:
+def test_what_works_here_is_found_out(qtbot, page):
     made = page("help.doctor")
     qtbot.waitUntil(lambda: bool(rows(made)))
     assert "sessions folder" in rows(made)
     assert made.lead.text() in ("Everything required is available.", "Something required is missing.")
 
 
-def test_the_folder_of_sessions_is_opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_sessions_is_opened(window, monkeypatch):
     opened: list[str] = []
 
     def note(url: QUrl) -> bool:
@@ -69,7 +63,7 @@ def test_the_folder_of_sessions_is_opened(window: Callable[..., MainWindow], mon
     assert opened == [str(sessions_dir())]
 
 
-def test_long_menus_have_parts(window: Callable[..., MainWindow]) -> None:
+def test_long_menus_have_parts(window):
     w = window()
     menus = {a.menu().title(): a.menu() for a in w.menuBar().actions()}
     for name, least in (("View", 5), ("File", 4), ("Help", 2)):

@@ -1,15 +1,11 @@
 """Every view is hovered and clicked over a grid of points, in every state: nothing raises, and no key is missing."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
-from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.charts.legend import Readout
@@ -82,7 +78,7 @@ def look_around(window: MainWindow) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_without_a_session(window: Callable[..., MainWindow], theme: str) -> None:
+def test_without_a_session(window, theme):
     w = window()
     set_theme(theme)
     w.show_desk()
@@ -90,9 +86,7 @@ def test_without_a_session(window: Callable[..., MainWindow], theme: str) -> Non
 
 
 @pytest.mark.slow
-def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
-    window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(window, finished):
     w = window()
     w.open_session(finished)
     for frame in (1200, 610, 0):
@@ -105,7 +99,7 @@ def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
 
 
 @pytest.mark.slow
-def test_while_a_run_is_followed_and_held(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> None:
+def test_while_a_run_is_followed_and_held(qtbot, window, tmp_path):
     w = window()
     start_run(qtbot, w, tmp_path)
     over_and_over(w)
@@ -115,7 +109,7 @@ def test_while_a_run_is_followed_and_held(qtbot: QtBot, window: Callable[..., Ma
 
 
 @pytest.mark.slow
-def test_in_a_session_of_an_hour(window: Callable[..., MainWindow], recording: Callable[..., object]) -> None:
+def test_in_a_session_of_an_hour(window, recording):
     made = recording("hour.asrs")
     made.write(HOUR // 2)
     made.marker("Gaussian selection on", HOUR // 2)
@@ -127,7 +121,7 @@ def test_in_a_session_of_an_hour(window: Callable[..., MainWindow], recording: C
     look_around(w)
 
 
-def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recording: Callable[..., object]) -> None:
+def test_in_a_session_without_a_frame(window, recording):
     made = recording("none.asrs")
     made.close()
     w = window()
@@ -135,9 +129,7 @@ def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recordi
     over_and_over(w)
 
 
-def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(
-    window: Callable[..., MainWindow], recording: Callable[..., object]
-) -> None:
+def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(window, recording):
     """A text may reach beyond the time of its word, to where the next one is spoken already."""
     made = recording()
     made.write(1200)

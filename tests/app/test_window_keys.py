@@ -1,10 +1,5 @@
 """What keys do: Space pauses and plays whatever was clicked before, and no button is pressed that nobody tabbed to."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import shiboken6
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
@@ -57,7 +52,7 @@ def click(qtbot: QtBot, control: QWidget) -> None:
 
 
 @pytest.mark.slow
-def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: MainWindow) -> None:
+def test_space_pauses_a_run_whatever_was_clicked_before(qtbot, live):
     process = process_id(live.runs.control)
     for control in controls(live):
         if not shiboken6.isValid(control):
@@ -74,9 +69,7 @@ def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: Main
 
 
 @pytest.mark.slow
-def test_space_plays_a_saved_session_and_never_starts_a_run(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_space_plays_a_saved_session_and_never_starts_a_run(qtbot, window, finished):
     w = window()
     w.open_session(finished)
     for control in controls(w):
@@ -96,7 +89,7 @@ def test_space_plays_a_saved_session_and_never_starts_a_run(
 
 
 @pytest.mark.slow
-def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(qtbot: QtBot, live: MainWindow) -> None:
+def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(qtbot, live):
     switch = live.top.toggles[1].switch
     switch.setFocus(Qt.FocusReason.TabFocusReason)
     press(qtbot, live, Qt.Key.Key_Space)
@@ -109,7 +102,7 @@ def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(qtbot: QtB
     assert live.when.is_running()
 
 
-def test_nothing_has_the_focus_that_was_not_tabbed_to(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+def test_nothing_has_the_focus_that_was_not_tabbed_to(qtbot, window):
     w = window()
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
     w.show_desk()
@@ -119,9 +112,7 @@ def test_nothing_has_the_focus_that_was_not_tabbed_to(qtbot: QtBot, window: Call
 
 
 @pytest.mark.slow
-def test_the_focus_does_not_slip_from_run_to_stop(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_the_focus_does_not_slip_from_run_to_stop(qtbot, window, tmp_path):
     w = window()
     w.show_desk()
     w.top.run.setFocus(Qt.FocusReason.TabFocusReason)
@@ -137,9 +128,7 @@ def test_the_focus_does_not_slip_from_run_to_stop(
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
 
 
-def test_without_a_session_space_presses_nothing(
-    qtbot: QtBot, window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_session_space_presses_nothing(qtbot, window, monkeypatch):
     w = window()
     for ask in ("getOpenFileName", "getOpenFileNames"):
         monkeypatch.setattr(QFileDialog, ask, lambda *_: pytest.fail("a button was pressed"))
@@ -151,7 +140,7 @@ def test_without_a_session_space_presses_nothing(
 
 
 @pytest.mark.slow
-def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWindow) -> None:
+def test_the_button_of_a_path_types_nothing_into_it(qtbot, live):
     """It lies in the field, which took every key that the button left."""
     live.desk.form.reveal("graph.grammar")
     box = live.desk.form.fields["graph.grammar"].editor
@@ -169,7 +158,7 @@ def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWind
 
 
 @pytest.mark.slow
-def test_a_number_being_typed_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
+def test_a_number_being_typed_swallows_letters(qtbot, live):
     box = live.desk.form.fields["search.beam"].editor
     before, following = live.pipeline.next, live.playhead.following
     box.setFocus()
@@ -182,7 +171,7 @@ def test_a_number_being_typed_swallows_letters(qtbot: QtBot, live: MainWindow) -
 
 
 @pytest.mark.slow
-def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
+def test_a_list_of_choices_swallows_letters(qtbot, live):
     choice = live.desk.form.fields["frames.rule"].editor
     live.desk.form.reveal("frames.rule")
     choice.setFocus()
@@ -191,7 +180,7 @@ def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> N
 
 
 @pytest.mark.slow
-def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot: QtBot, live: MainWindow) -> None:
+def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot, live):
     box = live.desk.form.fields["search.beam"].editor
     box.setFocus()
     box.selectAll()
@@ -207,9 +196,7 @@ def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot: QtBot, l
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape])
-def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, key: Qt.Key
-) -> None:
+def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(qtbot, window, finished, key):
     w = window()
     w.open_session(finished)
     w.pipeline.edit()
@@ -233,7 +220,7 @@ def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(
     assert w.axis.selected is None
 
 
-def test_tab_goes_on_from_a_number_that_was_entered(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+def test_tab_goes_on_from_a_number_that_was_entered(qtbot, window):
     w = window()
     w.show_desk()
     fields = w.desk.form.fields
@@ -244,7 +231,7 @@ def test_tab_goes_on_from_a_number_that_was_entered(qtbot: QtBot, window: Callab
     assert QApplication.focusWidget() is fields["search.max_active"].editor
 
 
-def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow]) -> None:
+def test_keys_held_down_zoom_on_but_switch_once(window):
     w = window()
     again = {a.id for a in w.actions_ if w.actions_[a.id].autoRepeat()}
     assert {"view.zoom_in", "view.left", "view.next"} <= again
@@ -252,7 +239,7 @@ def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow
 
 
 @pytest.mark.slow
-def test_what_is_dropped_is_copied_and_not_moved(window: Callable[..., MainWindow], finished: Path) -> None:
+def test_what_is_dropped_is_copied_and_not_moved(window, finished):
     w = window()
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(finished))])
@@ -268,7 +255,7 @@ def test_what_is_dropped_is_copied_and_not_moved(window: Callable[..., MainWindo
     assert w.playhead.path == finished
 
 
-def test_tab_stops_at_nothing_out_of_sight(qtbot: QtBot, window: Callable[..., MainWindow], finished: Path) -> None:
+def test_tab_stops_at_nothing_out_of_sight(qtbot, window, finished):
     """Nor at an area that only scrolls what one can go to, nor at the bar of tabs that Qt keeps in reserve."""
     w = window()
     for show_page in (w.show_welcome, w.show_lab, lambda: w.open_session(finished)):
@@ -285,9 +272,7 @@ def test_tab_stops_at_nothing_out_of_sight(qtbot: QtBot, window: Callable[..., M
         assert len(stops) > 10
 
 
-def test_tab_does_not_stop_at_what_every_dock_has(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_tab_does_not_stop_at_what_every_dock_has(qtbot, window, finished):
     """It took some forty to get to Export; floating and closing have actions of their own."""
     w = window()
     w.open_session(finished)

@@ -1,7 +1,5 @@
 """The Lab page: cards, one lab, run and stop without other runs, and what the window loads for it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Lab page with a real lab in small size: run to its verdict, and left by a window that closes."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import psutil

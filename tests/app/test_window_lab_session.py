@@ -1,17 +1,12 @@
 """The session of a lab on the desk: its frames are steps, and nothing is said of it that is true of speech alone."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from command_line import here
 from lab_worker import NAME, PLANTED
 from PySide6.QtWidgets import QApplication
 
-from app.window.main_window import MainWindow
 from pipelines import labs
 from pipelines.labs import record
 from profiler.session.writer import SessionWriter
@@ -23,7 +18,7 @@ STEP_NS = 20_000_000
 
 
 @pytest.fixture
-def lab_session(tmp_path: Path) -> Path:
+def lab_session(tmp_path):
     """A lab of 120 steps of 20 ms."""
     lab = labs.load(NAME)
     fact = record.stored(NAME, lab.parameters, PLANTED, lab.judge(PLANTED))
@@ -40,7 +35,7 @@ def lab_session(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_steps_of_a_lab_are_no_audio(window: Callable[..., MainWindow], finished: Path, lab_session: Path) -> None:
+def test_steps_of_a_lab_are_no_audio(window, finished, lab_session):
     w = window()
     w.open_session(finished)
     assert w.top.rtf.value != "–"
@@ -57,9 +52,7 @@ def test_steps_of_a_lab_are_no_audio(window: Callable[..., MainWindow], finished
     assert not cost.realtime_shown
 
 
-def test_preset_and_device_during_a_lab_are_those_of_the_next_run(
-    window: Callable[..., MainWindow], finished: Path, lab_session: Path
-) -> None:
+def test_preset_and_device_during_a_lab_are_those_of_the_next_run(window, finished, lab_session):
     w = window()
     w.open_session(finished)
     assert not w.top.preset.text().startswith("next: ")
@@ -72,7 +65,7 @@ def test_preset_and_device_during_a_lab_are_those_of_the_next_run(
     assert w.top.device.full != ""
 
 
-def test_figures_of_steps_are_not_called_those_of_frames(window: Callable[..., MainWindow], lab_session: Path) -> None:
+def test_figures_of_steps_are_not_called_those_of_frames(window, lab_session):
     w = window()
     w.open_session(lab_session)
     for view_id in ("cost", "work", "breakdown", "statistics", "faster"):
@@ -95,7 +88,7 @@ def test_figures_of_steps_are_not_called_those_of_frames(window: Callable[..., M
     assert [row[0] for row in statistics.table()[1]] == ["whole step", "training"]
 
 
-def test_the_report_is_of_steps(lab_session: Path) -> None:
+def test_the_report_is_of_steps(lab_session):
     shown = here("show", lab_session).stdout
     assert f"{STEPS} steps in {STEPS * STEP_NS / 1e9:.2f} s: 20 ms per step (set-up" in shown
     assert "RTF" not in shown

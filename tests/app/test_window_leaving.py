@@ -1,16 +1,9 @@
 """Ways out of a session: a run cancelled early, closing, the bin."""
 
-from __future__ import annotations
-
-from PySide6.QtCore import QStandardPaths, Qt
-from PySide6.QtWidgets import QPushButton
-from shown_windows import NOT_READ
+from PySide6.QtCore import QStandardPaths
+from shown_windows import NOT_READ, press
 
 from app.model.recent import Memory
-
-
-def click(qtbot, widget):
-    qtbot.mouseClick(widget, Qt.MouseButton.LeftButton)
 
 
 def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window, tmp_path):
@@ -18,7 +11,7 @@ def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window,
     audio.write_bytes(NOT_READ)
     w = window("late")
     w.files.take_audio([audio])
-    click(qtbot, w.top.run)
+    w.top.run.click()
     qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None)
     path = w.playhead.path
     assert w.playhead.n_frames == 0
@@ -31,13 +24,6 @@ def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window,
     assert w.pages.currentWidget() is w.welcome
 
 
-def test_closing_a_session_leads_to_the_first_page(qtbot, window, finished):
-    w = window()
-    w.open_session(finished)
-    w.actions_.trigger("file.close")
-    assert w.pages.currentWidget() is w.welcome
-
-
 def test_a_session_goes_to_the_bin_when_confirmed(qtbot, window, finished, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     (tmp_path / "data").mkdir()
@@ -47,13 +33,11 @@ def test_a_session_goes_to_the_bin_when_confirmed(qtbot, window, finished, tmp_p
     w.actions_.trigger("file.delete")
     (banner,) = w.notices.banners
     assert banner.text == f"Move {finished.name} to the bin?"
-    answers = {button.text(): button for button in banner.findChildren(QPushButton)}
-    click(qtbot, answers["Keep"])
+    press(banner, "Keep")
     assert finished.exists()
     w.actions_.trigger("file.delete")
     (banner,) = w.notices.banners
-    answers = {button.text(): button for button in banner.findChildren(QPushButton)}
-    click(qtbot, answers["Move to the bin"])
+    press(banner, "Move to the bin")
     assert not finished.exists()
     assert Memory().sessions() == []
     assert w.pages.currentWidget() is w.welcome

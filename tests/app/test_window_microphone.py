@@ -115,7 +115,7 @@ def test_what_cannot_be_opened_leaves_no_file(port, tmp_path):
 
 
 def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophonePage:
-    dialog = MicrophonePage(inputs(), decoded.append, None)  # type: ignore[arg-type]
+    dialog = MicrophonePage(inputs(), decoded.append, None)
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog

@@ -1,29 +1,18 @@
 """Notices lie below the page and cover none of it; a written file can be opened, shown and copied."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QSize, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QPushButton
+from shown_windows import press
 from text_geometry import faults
 
 from app.pictures.writers import settle
-from app.window.main_window import MainWindow
-from app.window.notices import Banner
-
-
-def press(banner: Banner, text: str) -> None:
-    next(b for b in banner.findChildren(QPushButton) if b.text() == text).click()
 
 
 @pytest.mark.parametrize("size", [QSize(1600, 1000), QSize(1000, 640)])
-def test_notices_cover_nothing_and_leave_when_the_page_has_its_room_again(
-    window: Callable[..., MainWindow], finished: Path, size: QSize
-) -> None:
+def test_notices_cover_nothing_and_leave_when_the_page_has_its_room_again(window, finished, size):
     made = window()
     made.resize(size)
     assert made.open_session(finished)
@@ -52,7 +41,7 @@ def test_notices_cover_nothing_and_leave_when_the_page_has_its_room_again(
 LONG = "recording_of_the_whole_evening_without_any_break_" * 4
 
 
-def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow]) -> None:
+def test_a_name_without_spaces_is_shown_whole(window):
     made = window()
     made.resize(640, 480)
     path = Path("/tmp") / f"{LONG}.asrs"
@@ -68,9 +57,7 @@ def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow])
         assert LONG in banner.accessibleName()
 
 
-def test_a_written_file_is_opened_shown_and_copied(
-    window: Callable[..., MainWindow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_written_file_is_opened_shown_and_copied(window, tmp_path, monkeypatch):
     made = window()
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(QUrl(url).toLocalFile()))

@@ -1,10 +1,7 @@
 """Where the window opens and what it shows first: within its screen, an empty desk, and the charts after that."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,6 @@ from text_geometry import faults, texts
 from app.pictures.writers import settle
 from app.style.theme import FONT_FAMILY
 from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
-from app.window.main_window import MainWindow
 from profiler.plain import rtf_text
 
 WORKER = Path(__file__).with_name("window_worker.py")
@@ -33,11 +29,11 @@ ROOM = QRect(0, 32, 1280, 768)
         (QRect(-2000, -50, 1000, 640), QRect(0, 32, 1000, 640)),
     ],
 )
-def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted: QRect, result: QRect) -> None:
+def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted, result):
     assert fitted(wanted, ROOM) == result
 
 
-def test_the_first_window_has_the_first_size_in_the_middle(qtbot) -> None:
+def test_the_first_window_has_the_first_size_in_the_middle(qtbot):
     window = QMainWindow()
     qtbot.addWidget(window)
     place(window, None)
@@ -47,7 +43,7 @@ def test_the_first_window_has_the_first_size_in_the_middle(qtbot) -> None:
     assert window.minimumSize() == MINIMUM
 
 
-def test_the_place_of_a_window_is_remembered_unless_that_screen_is_gone(qtbot) -> None:
+def test_the_place_of_a_window_is_remembered_unless_that_screen_is_gone(qtbot):
     before, again, elsewhere = (QMainWindow() for _ in range(3))
     for one in (before, again, elsewhere):
         qtbot.addWidget(one)
@@ -68,7 +64,7 @@ def run(code: str, tmp_path: Path, width: int, height: int) -> str:
     return python(code, tmp_path, QT_QPA_PLATFORM=f"offscreen:configfile={file}")
 
 
-def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: Path) -> None:
+def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path):
     reported = run(
         """
         from app.application import application
@@ -95,7 +91,7 @@ def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: P
 
 
 @pytest.mark.slow
-def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp_path: Path) -> None:
+def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp_path):
     reported = run(
         f"""
         import sys
@@ -144,7 +140,7 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp
     ]
 
 
-def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: Path) -> None:
+def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path):
     reported = run(
         """
         from PySide6.QtCore import QPoint
@@ -179,7 +175,7 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
     assert reported == ["True"] * 6
 
 
-def test_a_session_of_almost_no_time_is_not_one_of_none(window: Callable[..., MainWindow], tmp_path: Path) -> None:
+def test_a_session_of_almost_no_time_is_not_one_of_none(window, tmp_path):
     """0.000 would be a factor that nothing has; the breakdown says its milliseconds the same way."""
     made = window()
     path = tmp_path / "v1.asrs"
@@ -198,5 +194,5 @@ def test_a_session_of_almost_no_time_is_not_one_of_none(window: Callable[..., Ma
     ("rtf", "text"),
     [(0.00047, "<0.001"), (0.0005, "0.001"), (0.0, "–"), (float("nan"), "–"), (None, "–"), (1.151, "1.15")],
 )
-def test_real_time_factors_as_people_read_them(rtf: float | None, text: str) -> None:
+def test_real_time_factors_as_people_read_them(rtf, text):
     assert rtf_text(rtf) == text

@@ -1,7 +1,5 @@
 """Settings and their form: generated from the tree, live where they can be, honest where not."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Literal
 
@@ -9,7 +7,6 @@ import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
-from pytestqt.qtbot import QtBot
 
 from app.model.pipeline import Pipeline
 from app.model.processes.command import DeviceProbe
@@ -26,12 +23,12 @@ KINDS = {"bool": Switch, "int": NumberBox, "float": NumberBox, "choice": ChoiceB
 
 
 @pytest.fixture
-def pipeline() -> Pipeline:
+def pipeline():
     return Pipeline()
 
 
 @pytest.fixture
-def form(qtbot: QtBot, pipeline: Pipeline) -> PipelineForm:
+def form(qtbot, pipeline):
     made = PipelineForm(pipeline)
     qtbot.addWidget(made)
     made.resize(262, 800)
@@ -57,16 +54,6 @@ def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
     layers = [part.itemAt(at).widget() for part in (form._main, form._rest) for at in range(part.count())]
     editors = [form.fields[key].editor for layer in layers for key in layer.options]
     assert [widget for widget in chain if widget in editors] == editors, "Tab goes down the form"
-
-
-def test_layers_are_headed_once_each_in_order(form):
-    heads = [w.text() for w in form.findChildren(QLabel, "form-layer")]
-    layers = list(dict.fromkeys(option.layer.upper() for option in settings.options()))
-    assert sorted(heads) == sorted(layers)
-    assert [name.upper() for name in form.layers] == layers
-    for part in (form._main, form._rest):
-        shown = [part.itemAt(i).widget() for i in range(part.count())]
-        assert shown == [layer for layer in form.layers.values() if layer in shown]
 
 
 def test_the_form_shows_the_values_of_the_settings(form, pipeline):
@@ -222,7 +209,7 @@ def test_the_wheel_over_a_field_that_is_only_scrolled_past_changes_nothing(qtbot
     assert pipeline.value("search.beam") == 13.0
 
 
-def test_an_opened_session_shows_its_own_settings() -> None:
+def test_an_opened_session_shows_its_own_settings():
     pipeline = Pipeline()
     recorded = settings.assign(presets.load("gmm-quick").config, {"gmm.selection.top_n": 8})
     pipeline.adopt(settings.to_dict(recorded), "gmm-quick")
@@ -236,7 +223,7 @@ def test_an_opened_session_shows_its_own_settings() -> None:
     assert pipeline.next == recorded
 
 
-def test_the_files_of_an_opened_session_are_found_next_to_it(tmp_path) -> None:
+def test_the_files_of_an_opened_session_are_found_next_to_it(tmp_path):
     (tmp_path / "own.gram").write_text("")
     recorded = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
     pipeline = Pipeline()
@@ -258,7 +245,7 @@ class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
 
 
 @pytest.fixture
-def cellar(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> PipelineForm:
+def cellar(qtbot, monkeypatch):
     monkeypatch.setattr("pipelines.config.tree.Config", Wine)
     preset = presets.Preset("cellar", "Cellar", "All of it.", Wine())
     monkeypatch.setattr(presets, "load", lambda _: preset)
@@ -269,7 +256,7 @@ def cellar(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> PipelineForm:
     return form
 
 
-def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> None:
+def test_what_cannot_act_is_folded_away_and_says_why(cellar):
     age, layer = cellar.fields["age"], cellar.layers["B"]
     assert age.isVisible()
     assert not layer.more.isVisible()
@@ -287,7 +274,7 @@ def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> No
     assert not age.reason.isVisible()
 
 
-def test_a_choice_that_cannot_be_made_is_grey_with_its_reason(cellar: PipelineForm) -> None:
+def test_a_choice_that_cannot_be_made_is_grey_with_its_reason(cellar):
     pipeline, glass = cellar.pipeline, cellar.fields["glass"]
     item = glass.editor.model().item(1)
     assert not item.isEnabled()

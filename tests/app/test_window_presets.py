@@ -1,15 +1,11 @@
 """A preset chosen while a run is under way, and settings that the run under way can do nothing with."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
-from pytestqt.qtbot import QtBot
-from shown_windows import NOT_READ
+from PySide6.QtWidgets import QApplication, QPushButton
+from shown_windows import NOT_READ, press, texts
 
 from app.model import audio_choice
 from app.model.pipeline import Pipeline
@@ -31,45 +27,29 @@ def choose(window: MainWindow, name: str) -> Banner:
     return question
 
 
-def answer(qtbot: QtBot, question: Banner, text: str) -> None:
-    button = next(b for b in question.findChildren(QPushButton) if b.text() == text)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-
-
-def questions(window: MainWindow) -> list[str]:
-    return [b.text for b in window.notices.banners if b.kind == "question"]
-
-
 def requested_changes(window: MainWindow) -> list[str]:
     """Return the changes requested of the worker, from its markers."""
     return [m.text for m in window.playhead.session.markers]
 
 
-def test_a_preset_chosen_without_a_run_is_taken_at_once(window: Callable[..., MainWindow]) -> None:
-    w = window()
-    w.runs.choose_preset("dnn")
-    assert w.pipeline.next == presets.load("dnn").config
-    assert w.notices.banners == []
-
-
 @pytest.mark.slow
-def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, live: MainWindow) -> None:
+def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot, live):
     before, session = live.pipeline.next, live.playhead.path
     question = choose(live, "dnn")
     assert live.pipeline.running == live.pipeline.next == before
     frames = live.playhead.n_frames
     qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40)
-    answer(qtbot, question, "Cancel")
-    assert questions(live) == []
+    press(question, "Cancel")
+    assert texts(live, "question") == []
     assert live.pipeline.waiting is None
     assert requested_changes(live) == []
     assert live.playhead.path == session
 
 
 @pytest.mark.slow
-def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live: MainWindow) -> None:
+def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot, live):
     before = live.pipeline.next
-    answer(qtbot, choose(live, "dnn"), "For the next run")
+    press(choose(live, "dnn"), "For the next run")
     assert live.pipeline.next == before
     assert live.top.preset.text().startswith("next: ")
     assert live.top.toggles[0].title.text() == "Gaussian selection"
@@ -83,9 +63,9 @@ def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live:
 
 
 @pytest.mark.slow
-def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWindow) -> None:
+def test_the_run_is_finished_and_the_preset_started(qtbot, live):
     first = live.playhead.path
-    answer(qtbot, choose(live, "dnn"), "Finish this run and start")
+    press(choose(live, "dnn"), "Finish this run and start")
     qtbot.waitUntil(lambda: live.when.is_running() and live.playhead.path not in (None, first))
     assert live.runs.control.request.preset == "dnn"
     assert live.runs.control.request.config == settings.to_dict(presets.load("dnn").config)
@@ -93,12 +73,12 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
 
 
 @pytest.mark.slow
-def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> None:
+def test_the_question_is_answered_by_keys(qtbot, live):
     choose(live, "dnn")
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
     assert not live.playhead.following
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
-    assert questions(live) == []
+    assert texts(live, "question") == []
     question = choose(live, "dnn")
     first = question.findChildren(QPushButton)[0]
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
@@ -108,7 +88,7 @@ def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> Non
 
 
 @pytest.mark.slow
-def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: QtBot, live: MainWindow) -> None:
+def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot, live):
     """A net's toggle over the data of mixtures would write a marker for nothing."""
     live.pipeline.set("model", "dnn")
     assert live.pipeline.waits("model")
@@ -130,7 +110,7 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: Qt
     assert requested_changes(live) == [f"{SELECTION}=True"]
 
 
-def test_without_a_run_settings_are_judged_by_the_next_one() -> None:
+def test_without_a_run_settings_are_judged_by_the_next_one():
     pipeline = Pipeline()
     pipeline.set("model", "dnn")
     assert pipeline.unavailable_reason(LAZY) is None
@@ -151,9 +131,7 @@ def chosen_own(w: MainWindow, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(qtbot, window, tmp_path):
     w = window()
     w.runs.demo()
     qtbot.waitUntil(w.when.is_running)
@@ -168,7 +146,7 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     assert not w.runs.control.request.config["loop"]
 
 
-def test_a_loop_that_a_person_chose_stays(window: Callable[..., MainWindow], tmp_path: Path) -> None:
+def test_a_loop_that_a_person_chose_stays(window, tmp_path):
     w = window()
     w.pipeline.set("loop", True)
     (said,) = chosen_own(w, tmp_path)
@@ -176,21 +154,16 @@ def test_a_loop_that_a_person_chose_stays(window: Callable[..., MainWindow], tmp
     assert w.pipeline.next.loop
 
 
-def test_what_the_next_run_decodes_is_said_until_it_begins(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_what_the_next_run_decodes_is_said_until_it_begins(qtbot, window, tmp_path):
     w = window()
     chosen_own(w, tmp_path)
     (banner,) = w.notices.banners
-    (run, *_) = (b for b in banner.findChildren(QAbstractButton) if b.text() == "Run")
-    qtbot.mouseClick(run, Qt.MouseButton.LeftButton)
+    press(banner, "Run")
     assert w.runs.control.busy
     assert banner not in w.notices.banners
 
 
-def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(qtbot, window, tmp_path):
     w = window()
     w.runs.choose_preset("gmm")
     title = presets.load("gmm").title
@@ -205,7 +178,7 @@ def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
     assert checked == ["gmm"]
 
 
-def test_the_demo_ends_its_round_with_the_rare_names() -> None:
+def test_the_demo_ends_its_round_with_the_rare_names():
     voices = audio_choice.bundled()
     names = [Path(path).stem for path in voices.paths]
     assert names[0] == "08-kal16-short"

@@ -1,7 +1,5 @@
 """The worker process seen from the window: a scripted worker, real processes, real signals."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -138,7 +136,7 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
     assert control.state == "idle"
 
 
-def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_path, qtbot) -> None:
+def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_path, qtbot):
     speech = live.desk.form.speech
     assert speech.text() == "one.wav"
     (tmp_path / "b.wav").write_bytes(NOT_READ)

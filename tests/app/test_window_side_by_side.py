@@ -1,7 +1,5 @@
 """The A/B switch and the hints, with a scripted worker: when they can be used, what they ask for, when they end."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -14,7 +12,7 @@ SELECTION, BLOCK = "gmm.selection.enabled", "block"
 
 
 @pytest.fixture
-def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def comparisons(monkeypatch):
     """The comparisons requested of workers, in order."""
     reported: list[object] = []
     plain = RunControl.compare
@@ -27,7 +25,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return reported
 
 
-def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, finished) -> None:
+def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, finished):
     w = window()
     action = w.actions_["run.compare"]
     assert not action.isEnabled()
@@ -39,7 +37,7 @@ def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, f
 
 
 @pytest.mark.slow
-def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons, tmp_path) -> None:
+def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons, tmp_path):
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
@@ -53,7 +51,7 @@ def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons,
 
 
 @pytest.mark.slow
-def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons, tmp_path) -> None:
+def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons, tmp_path):
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_K)
@@ -63,7 +61,7 @@ def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons
     assert w.status.message.full.startswith("Frame skipping waits for the end of this turn")
 
 
-def test_switch_and_form_show_the_arm_that_runs(window) -> None:
+def test_switch_and_form_show_the_arm_that_runs(window):
     w = window()
     toggle = w.top.toggles[0]
     field = w.desk.form.fields[SELECTION].editor
@@ -79,7 +77,7 @@ def test_switch_and_form_show_the_arm_that_runs(window) -> None:
     assert not field.isChecked()
 
 
-def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path) -> None:
+def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path):
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
@@ -90,7 +88,7 @@ def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons
 
 
 @pytest.mark.slow
-def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path) -> None:
+def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path):
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
@@ -100,7 +98,7 @@ def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path) -
 
 
 @pytest.mark.slow
-def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> None:
+def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path):
     w = window()
     assert w.status.hint.isHidden()
     assert not w.status.machine.isHidden()
@@ -127,7 +125,7 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
 @pytest.mark.parametrize(
     ("model", "block", "falls"), [("ptm", 1, "Gaussians"), ("continuous", 1, "memory"), ("continuous", 16, "Gaussians")]
 )
-def test_a_hint_is_true_of_the_model_that_runs(qtbot, window, tmp_path, model: str, block: int, falls: str) -> None:
+def test_a_hint_is_true_of_the_model_that_runs(qtbot, window, tmp_path, model, block, falls):
     """Memory takes half of the time where each frame reads a large model, and a twentieth at ptm."""
     w = window()
     w.pipeline.set("model", model)
@@ -139,7 +137,7 @@ def test_a_hint_is_true_of_the_model_that_runs(qtbot, window, tmp_path, model: s
     assert ("memory" in text) == (falls == "memory")
 
 
-def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) -> None:
+def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path):
     w = window()
     w.pipeline.set("model", "dnn")
     w.pipeline.set(BLOCK, 1)
@@ -147,7 +145,7 @@ def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) 
     assert w.status.hint.text.full.startswith("Hint 2 of 3")
 
 
-def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp_path) -> None:
+def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp_path):
     memory = Memory()
     memory.remember("preset", "gmm-quick")
     w = window()

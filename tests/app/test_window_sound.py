@@ -1,9 +1,6 @@
 """Playback of decoded audio: which samples, where the cursor is meanwhile, and why playback is not possible."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
 
 from app.model import sound
 from app.model.sound import Piece, Sound, SoundError, frame_at, pieces_of, read, together
-from app.window.main_window import MainWindow
 from profiler.session.model import Utterance
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -33,7 +28,7 @@ class FakeOutput:
         self.played_s = 0.0
         self.stopped = 0
 
-    def __call__(self, samples: Any, rate: int) -> FakeOutput:
+    def __call__(self, samples: Any, rate: int):
         self.samples, self.rate, self.played_s = samples, rate, 0.0
         return self
 
@@ -42,7 +37,7 @@ class FakeOutput:
 
 
 @pytest.fixture
-def stereo(tmp_path: Path) -> Path:
+def stereo(tmp_path):
     """Ten seconds: the second as a number left, minus that right."""
     path = tmp_path / "call.wav"
     level = np.repeat(np.arange(10) / 10, RATE)
@@ -63,7 +58,7 @@ def utterance(path: Path, first: int = 0, frames: int = 300, seconds: float = 3.
     )  # fmt: skip
 
 
-def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo: Path) -> None:
+def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo):
     samples, rate = read(utterance(stereo, begin_s=2.0, end_s=5.02, channel=1), 0, 300)
     assert rate == RATE
     assert len(samples) == round(3.02 * RATE), "its last 20 ms make no frame"
@@ -75,7 +70,7 @@ def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo: Path) -> No
     assert not mixed.any(), "all channels, mixed"
 
 
-def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> None:
+def test_a_selection_over_several_utterances_is_played_in_one(stereo):
     reported = [utterance(stereo, channel=0), utterance(stereo, 300, begin_s=5.0, channel=0)]
     assert [(begin, end) for _, begin, end in pieces_of(reported, 200, 400)] == [(200, 300), (0, 100)]
     samples, rate, places = together(reported, 200, 400)
@@ -93,14 +88,14 @@ def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> N
         ({"raw": "8000 mulaw"}, "has no header"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_a_sentence(stereo: Path, change: dict[str, Any], why: str) -> None:
+def test_what_cannot_be_read_is_said_in_a_sentence(stereo, change, why):
     path = Path(change.pop("path", stereo))
     with pytest.raises(SoundError, match=why) as reported:
         read(utterance(path, **change), 0, 300)
     assert str(reported.value).endswith(".")
 
 
-def test_text_under_the_name_of_a_recording_is_not_played(tmp_path: Path) -> None:
+def test_text_under_the_name_of_a_recording_is_not_played(tmp_path):
     path = tmp_path / "notes.wav"
     path.write_text("no sound")
     with pytest.raises(SoundError, match=r"notes\.wav cannot be played"):
@@ -108,7 +103,7 @@ def test_text_under_the_name_of_a_recording_is_not_played(tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], stereo: Path, tmp_path: Path) -> MainWindow:
+def opened(window, stereo, tmp_path):
     """Two utterances of three seconds, one of each channel."""
     recorder = Recorder()
     path = tmp_path / "heard.asrs"
@@ -129,15 +124,13 @@ def opened(window: Callable[..., MainWindow], stereo: Path, tmp_path: Path) -> M
 
 
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> FakeOutput:
+def output(monkeypatch):
     heard = FakeOutput()
     monkeypatch.setattr(sound, "Stream", heard)
     return heard
 
 
-def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(
-    qtbot: QtBot, opened: MainWindow, output: FakeOutput
-) -> None:
+def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(qtbot, opened, output):
     opened.playhead.seek(400)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert opened.sound.playing
@@ -152,9 +145,7 @@ def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(
     assert output.stopped == 1
 
 
-def test_the_selection_is_played_and_a_second_press_is_silence(
-    qtbot: QtBot, opened: MainWindow, output: FakeOutput
-) -> None:
+def test_the_selection_is_played_and_a_second_press_is_silence(qtbot, opened, output):
     opened.axis.select(1.0, 2.0)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert len(output.samples) == RATE
@@ -164,7 +155,7 @@ def test_the_selection_is_played_and_a_second_press_is_silence(
     assert output.stopped == 1
 
 
-def test_a_replay_or_another_session_is_silence(opened: MainWindow, output: FakeOutput) -> None:
+def test_a_replay_or_another_session_is_silence(opened, output):
     opened.playhead.seek(100)
     for end in (opened.playhead.play, opened.playhead.close):
         opened.sound.toggle()
@@ -181,7 +172,7 @@ def fails_to_load(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("here", ["package", "PortAudio", "device", "as it is"])
-def test_what_is_absent_is_said_in_one_sentence(opened: MainWindow, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_absent_is_said_in_one_sentence(opened, here, monkeypatch):
     """As it is: on a machine of tests one of the three is absent."""
 
     def none(**_: object) -> None:

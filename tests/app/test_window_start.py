@@ -1,7 +1,5 @@
 """The window's process: what it must not import, what it must not lose."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

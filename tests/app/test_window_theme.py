@@ -1,20 +1,16 @@
 """One table of colours: complete, readable, and distinguishable without relying on hue."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QFont, QFontInfo
-from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
-from pytestqt.qtbot import QtBot
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 
 from app.style.stylesheet import stylesheet
-from app.style.theme import DARK, FONT_FAMILY, LIGHT, OWN_FONTS, Tokens, font, set_theme, theme, theme_changed
+from app.style.theme import DARK, FONT_FAMILY, LIGHT, OWN_FONTS, font, set_theme, theme, theme_changed
 from app.widgets import CheckBox, ChoiceBox, Switch
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
@@ -46,18 +42,18 @@ def contrast(a: str, b: str) -> float:
 @BOTH
 @pytest.mark.parametrize("ground", ["surface", "card", "field", "hover"])
 @pytest.mark.parametrize("ink", ["text", "muted"])
-def test_text_is_readable_on_every_ground(tokens: Tokens, ground, ink):
+def test_text_is_readable_on_every_ground(tokens, ground, ink):
     assert contrast(getattr(tokens, ink), getattr(tokens, ground)) >= READABLE
 
 
 @BOTH
-def test_text_on_filled_buttons_is_readable(tokens: Tokens):
+def test_text_on_filled_buttons_is_readable(tokens):
     assert contrast(tokens.on_accent, tokens.accent) >= READABLE
     assert contrast(tokens.danger, tokens.card) >= READABLE
 
 
 @BOTH
-def test_the_large_categories_differ_to_a_colour_blind_eye(tokens: Tokens):
+def test_the_large_categories_differ_to_a_colour_blind_eye(tokens):
     seen = {
         name: np.clip(DEUTERANOPIA @ linear(tokens.category[name]), 0, 1) ** (1 / 2.2)
         for name in ("compute", "memory", "unexplained", "other_programs", "search")
@@ -67,7 +63,7 @@ def test_the_large_categories_differ_to_a_colour_blind_eye(tokens: Tokens):
 
 
 @BOTH
-def test_no_two_categories_share_a_hatch(tokens: Tokens):
+def test_no_two_categories_share_a_hatch(tokens):
     assert len(set(tokens.hatch.values())) == len(tokens.hatch) == len(tokens.category)
 
 
@@ -78,7 +74,7 @@ def test_the_categories_of_the_analysis_all_have_a_colour():
 
 
 @BOTH
-def test_the_style_sheet_is_filled_from_the_table(tokens: Tokens):
+def test_the_style_sheet_is_filled_from_the_table(tokens):
     sheet = stylesheet(tokens)
     assert "$" not in sheet
     assert tokens.accent in sheet
@@ -142,9 +138,7 @@ def placeholder() -> QLineEdit:
     ],
     ids=["box", "ticked box", "switch", "small switch", "list", "placeholder"],
 )
-def test_controls_stand_out_from_their_ground(
-    qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget], least: float
-) -> None:
+def test_controls_stand_out_from_their_ground(qtbot, tokens, make, least):
     set_theme(tokens.name)
     page = QDialog()
     qtbot.addWidget(page)

@@ -1,7 +1,5 @@
 """The shared time axis: what is under the mouse stays there, following ends and begins as said."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +11,6 @@ def finished(end: float) -> TimeAxis:
     axis = TimeAxis()
     axis.reset(end, fit=True)
     return axis
-
-
-def test_a_finished_session_is_shown_whole():
-    assert finished(41.2).visible == (0.0, 41.2)
 
 
 def test_zoom_keeps_the_second_under_the_mouse_in_place():

@@ -1,17 +1,13 @@
 """What is flipped on top: toggles that the settings declare, taking turns in their place; nets and presets chosen."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
-from pytestqt.qtbot import QtBot
-from shown_windows import start_run
+from shown_windows import errors, start_run, texts
 
 from app.model.pipeline import Pipeline, missing_file
 from app.window.bars.topbar import Figure, PresetButton
 from app.window.form.fields import PathBox
-from app.window.main_window import MainWindow
 from app.window.palette import RESULT_ROLE, Palette
 from pipelines import config as settings
 from pipelines.config import presets
@@ -21,12 +17,8 @@ BLANKS = "search.blank_skipping"
 
 
 @pytest.fixture
-def pipeline() -> Pipeline:
+def pipeline():
     return Pipeline()
-
-
-def errors(window: MainWindow) -> list[str]:
-    return [b.text for b in window.notices.banners if b.kind == "error"]
 
 
 def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeline):
@@ -136,8 +128,7 @@ def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, windo
     w.pipeline.set("dnn.shrink", "low-rank")
     qtbot.waitUntil(lambda: bool(errors(w)))
     assert errors(w) == ["dnn.shrink=low-rank could not be made ready: there is no such net."]
-    said = [b.text for b in w.notices.banners if b.kind == "info"]
-    assert "Decoding goes on: compiling kernels in another process for dnn.shrink." in said
+    assert "Decoding goes on: compiling kernels in another process for dnn.shrink." in texts(w, "info")
     assert w.when.is_running()
     assert w.pipeline.waits("dnn.shrink")
     assert w.pipeline.next.dnn.shrink == "low-rank"
@@ -213,7 +204,7 @@ def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, w
         assert w.welcome.findChild(QPushButton, f"preset-{name}").isVisible()
 
 
-def test_a_figure_keeps_its_width(qtbot: QtBot) -> None:
+def test_a_figure_keeps_its_width(qtbot):
     """Its neighbours moved whenever WER was unknown for a moment, or had another digit."""
     figure = Figure("WER")
     qtbot.addWidget(figure)

@@ -1,7 +1,5 @@
 """A session written block by block with times made up, so that every figure is known beforehand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 python window_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty] [empty] [dies]
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

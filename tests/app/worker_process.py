@@ -1,7 +1,5 @@
 """The process behind a run control, for tests that kill it or tell it from another."""
 
-from __future__ import annotations
-
 from app.model.processes.run_control import RunControl
 
 
