@@ -17,17 +17,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pipelines.config import parse_assignment
 from pipelines.models import sphinx
 from pipelines.training import recipes
-from pipelines.training.corpus import data
+from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import SENTENCES, CorpusError
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
@@ -104,8 +105,6 @@ def prepare(options: argparse.Namespace) -> None:
     model = sphinx.load(sphinx.default_directory())
     data.prepare(recipe, folder, model.feat_params, _Shown(), options.shards)
     if options.labels:
-        from pipelines.training.corpus import labels
-
         labels.prepare(recipe, folder, model, _Shown())
     sys.stdout.write(f"{folder}\n")
 
@@ -118,8 +117,7 @@ def train(options: argparse.Namespace) -> None:
 
     torch.set_num_threads(options.threads)
     trainer = begin(recipes.find(options.name), options.data or _newest_data(), torch.device(options.device))
-    stop = _Stop(options.minutes)
-    trainer.run(stop, _Shown())
+    trainer.run(_stop_after(options.minutes), _Shown())
     place, recipe = trainer.place, trainer.recipe
     state = "finished" if trainer.finished else f"stopped at {place.frames} of {recipe.frames}"
     sys.stdout.write(f"{recipe.name}: {state} frames, {place.seconds / 60:.1f} min; {trainer.folder}\n")
@@ -155,14 +153,11 @@ def show(_: argparse.Namespace) -> None:
     """List the recipes, and how far each net is."""
     for recipe in recipes.RECIPES.values():
         log = cache_dir("training") / recipe.name / "log.jsonl"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        last: dict[str, Any] = json.loads(lines[-1]) if lines else {}
-        state = (
-            f"{last['frames']} frames in {last['seconds'] / 3600:.2f} h, "
-            f"divergence on held-out frames {last['held_out']:.4f}"
-            if last
-            else "not begun"
-        )
+        state = "not begun"
+        if log.exists() and (lines := log.read_text(encoding="utf-8").splitlines()):
+            last = json.loads(lines[-1])
+            took = f"{last['frames']} frames in {last['seconds'] / 3600:.2f} h"
+            state = f"{took}, divergence on held-out frames {last['held_out']:.4f}"
         sys.stdout.write(f"{recipe.name}: {recipe.title}; {recipe.frames} frames; {state}\n")
 
 
@@ -173,20 +168,13 @@ def _newest_data() -> Path:
     return found[-1]
 
 
-class _Stop:
+def _stop_after(minutes: float | None) -> Callable[[], bool]:
     """Whether to stop: after a time limit or a signal."""
-
-    def __init__(self, minutes: float | None) -> None:
-        self._end = None if minutes is None else time.monotonic() + 60 * minutes
-        self._asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def _ask(self, *_: object) -> None:
-        self._asked = True
-
-    def __call__(self) -> bool:
-        return self._asked or (self._end is not None and time.monotonic() >= self._end)
+    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked.set())
+    return lambda: asked.is_set() or time.monotonic() >= end
 
 
 class _Shown:

@@ -7,6 +7,7 @@ Viterbi path through it (Rabiner 1989) is exact: a transcript has some hundred s
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numba import njit
 
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
-from profiler.arrays import F32, I32, Array, Bool, check, check_indices, check_offsets
+from profiler.arrays import F32, I32, Array, Bool, check_indices
 from profiler.errors import BadInput
 
 SILENT = -1  # number of the word to which a frame of silence belongs
@@ -29,7 +30,11 @@ class AlignmentError(BadInput):
 
 
 class States(NamedTuple):
-    """The columns of a `Line` that the kernel reads."""
+    """The HMM of one transcript: three states per unit (a phone in its context), in order of time.
+
+    Per state: `senone`, `stay` and `leave`, log probabilities of its two transitions. Units that may come before unit
+    u: `before[first[u] : first[u + 1]]`; `begins`, `ends`: whether an utterance may begin or end with a unit.
+    """
 
     senone: I32
     stay: F32
@@ -40,51 +45,12 @@ class States(NamedTuple):
     ends: Bool
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
-    """The HMM of one transcript: three states per unit (a phone in its context), in order of time.
+class Line(NamedTuple):
+    """The states of a transcript, and by unit `phone` and `word` int32 (SILENT for silence)."""
 
-    Per state: `senone` int32, `stay` and `leave` f32, log probabilities of its two transitions. Units that may
-    come before unit u: `before[first[u] : first[u + 1]]`. Per unit: `phone` and `word` int32 (SILENT for
-    silence), `begins` and `ends` bool, whether an utterance may begin or end with it. ArrayError where these do
-    not fit each other.
-    """
-
-    senone: Array
-    stay: Array
-    leave: Array
-    before: Array
-    first: Array
-    phone: Array
-    word: Array
-    begins: Array
-    ends: Array
-
-    def __post_init__(self) -> None:
-        units, states = len(self.phone), len(self.senone)
-        check("senones", self.senone, np.int32, (units * STATES,))
-        check("before", self.before, np.int32, (None,))
-        check("first", self.first, np.int32, (units + 1,))
-        check_offsets("first", self.first, len(self.before))
-        check_indices("before", self.before, units)
-        for name, dtype, length in (
-            ("stay", np.float32, states),
-            ("leave", np.float32, states),
-            ("word", np.int32, units),
-            ("begins", np.bool_, units),
-            ("ends", np.bool_, units),
-        ):
-            check(name, getattr(self, name), dtype, (length,))
-
-    def best_path(self, scores: Array) -> tuple[Array, float]:
-        """The best state of each frame of `scores` f32 [frames, senones], int32, and its log-likelihood."""
-        check("scores", scores, np.float32, (None, None))
-        check_indices("senones", self.senone, scores.shape[1])
-        path = np.empty(len(scores), np.int32)
-        if not len(self.senone):
-            return path, float(NEVER)
-        states = States(self.senone, self.stay, self.leave, self.before, self.first, self.begins, self.ends)
-        return path, float(_viterbi(scores, states, path))
+    states: States
+    phone: I32
+    word: I32
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,37 +84,37 @@ class Aligner:
 
         AlignmentError when a word has no pronunciation or the utterance is too short for its words.
         """
-        line = self.line(words)
-        path, score = line.best_path(np.ascontiguousarray(scores, np.float32))
+        states, phones, numbers = self.line(words)
+        check_indices("senones", states.senone, scores.shape[1])
+        path = np.empty(len(scores), np.int32)
+        score = float(_viterbi(np.ascontiguousarray(scores, np.float32), states, path))
         if score <= NEVER / 2:
             raise AlignmentError(f"{len(scores)} frames are too few for the {len(words)} words of the transcript.")
         units = path // STATES
-        return Alignment(line.senone[path], line.phone[units], line.word[units], score)
+        return Alignment(states.senone[path], phones[units], numbers[units], score)
 
     def line(self, words: Sequence[str]) -> Line:
         """The HMM of a transcript; AlignmentError for a word without a pronunciation."""
         built = _Builder(self._definition)
         built.words([self._pronunciations(word) for word in words])
-        phones = np.array([unit[0] for unit in built.units], np.int32)
-        ssids = np.array([unit[1] for unit in built.units])
+        phones, ssids, words_of = np.array(built.units, np.int32).T.copy()
         tmats = self._definition.tmats[phones]
-        first = np.concatenate([[0], np.cumsum([len(b) for b in built.before])])
-        return Line(
+        first = np.cumsum([0, *map(len, built.before)])
+        states = States(
             senone=self._definition.sseq[ssids].astype(np.int32).ravel(),
             stay=self._stay[tmats].ravel(),
             leave=self._leave[tmats].ravel(),
-            before=np.array([u for b in built.before for u in b], np.int32),
+            before=np.array([u for before in built.before for u in before], np.int32),
             first=first.astype(np.int32),
-            phone=phones,
-            word=np.array([unit[2] for unit in built.units], np.int32),
-            begins=np.array(built.begins, np.bool_),
-            ends=np.array(built.ends, np.bool_),
+            begins=np.array(built.begins),
+            ends=np.array(built.ends),
         )
+        return Line(states, phones, words_of)
 
     def _pronunciations(self, word: str) -> list[tuple[int, ...]]:
-        known = self._phones
+        number = self._phones
         prons = self._words.pronunciations.get(word, ())
-        usable = [tuple(known[p] for p in pron) for pron in prons if known.keys() >= set(pron)]
+        usable = [tuple(number[phone] for phone in pron) for pron in prons if number.keys() >= set(pron)]
         if not usable:
             raise AlignmentError(f"The dictionary has no pronunciation of '{word}' for this model.")
         return usable
@@ -187,9 +153,8 @@ class _Builder:
             pause = self._unit(silence, self._definition.ci_ssid(silence), SILENT, into_pause)
             open_ends = ended
         self.ends[pause] = True
-        for units in open_ends.values():
-            for unit in units:
-                self.ends[unit] = True
+        for unit in itertools.chain(*open_ends.values()):
+            self.ends[unit] = True
 
     def _word(
         self, pron: tuple[int, ...], number: int, entries: dict[int, list[int]], rights: list[int]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,34 +57,29 @@ def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) 
         save_tensors(tensors, draft, {"place": json.dumps(asdict(place))})
 
 
-def read(path: Path, names: Sequence[str]) -> tuple[Place, dict[str, Any]]:
-    """Place and parameters alone, f32; BadInput when it is not a whole checkpoint of such a net."""
+@contextmanager
+def _opened(path: Path, framework: str) -> Iterator[tuple[Place, Any]]:
+    """The place, and the file; BadInput when it is not a whole checkpoint of the net that is read within."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            place = Place(**json.loads(file.metadata()["place"]))
-            return place, {name: file.get_tensor(name) for name in names}
+        with safe_open(path, framework=framework) as file:
+            yield Place(**json.loads(file.metadata()["place"])), file
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise BadInput(f"{path} is not a whole checkpoint of this net: {error}.") from None
 
 
 def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[str, Any]) -> Place:
     """Put `module` and `adam` where the checkpoint was; BadInput when it is of something else."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            place = Place(**json.loads(file.metadata()["place"]))
-            # What recipes did not have yet when it was written was off then.
-            then = {name: type(value)() for name, value in recipe.items()} | place.recipe
-            changed = [name for name, value in recipe.items() if then[name] != value]
-            if changed:
-                raise BadInput(f"{path} belongs to a recipe with another {changed[0]}; move it away to begin anew.")
-            with torch.no_grad():
-                for name, parameter in module.named_parameters():
-                    parameter.copy_(file.get_tensor(name))
-                    adam.state[parameter] = {"step": torch.tensor(float(place.step))} | {
-                        moment: file.get_tensor(f"{moment} {name}").to(parameter.device) for moment in MOMENTS
-                    }
-    except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise BadInput(f"{path} is not a whole checkpoint of this net: {error}.") from None
+    with _opened(path, "pt") as (place, file), torch.no_grad():
+        # What recipes did not have yet when it was written was off then.
+        then = {name: type(value)() for name, value in recipe.items()} | place.recipe
+        changed = [name for name, value in recipe.items() if then[name] != value]
+        if changed:
+            raise BadInput(f"{path} belongs to a recipe with another {changed[0]}; move it away to begin anew.")
+        for name, parameter in module.named_parameters():
+            parameter.copy_(file.get_tensor(name))
+            adam.state[parameter] = {"step": torch.tensor(float(place.step))} | {
+                moment: file.get_tensor(f"{moment} {name}").to(parameter.device) for moment in MOMENTS
+            }
     return place
 
 
@@ -98,7 +94,8 @@ def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
         log = (trained / "log.jsonl").read_text(encoding="utf-8")
     except OSError:
         raise BadInput(f"There is no training of {recipe.name} in {trained} yet.") from None
-    place, tensors = read(trained / "checkpoint.safetensors", list(card.shapes))
+    with _opened(trained / "checkpoint.safetensors", "numpy") as (place, file):
+        tensors = {name: file.get_tensor(name) for name in card.shapes}
     last = json.loads(log.splitlines()[-1]) if log else {}
     about = card.about | {
         "recipe": as_dict(recipe),

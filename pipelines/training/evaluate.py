@@ -60,21 +60,12 @@ def as_json(counts: Mapping[str, Count]) -> dict[str, object]:
     """Word errors, and of each net the size of its file (10⁶ bytes) and the frames that it was trained on."""
     rows = []
     for name, count in counts.items():
-        size, frames = None, None
+        row: dict[str, object] = {"net": name, "mb": None, "frames": None}
         if name != MIXTURES:
             path = nets.find(name)
-            size = path.stat().st_size / 1e6
-            frames = nets.read_card(path.with_suffix(".json")).about.get("recipe", {}).get("frames")
-        rows.append(
-            {
-                "net": name,
-                "mb": size,
-                "frames": frames,
-                "errors": count.errors,
-                "words": count.reference_words,
-                "wer": count.rate,
-            }
-        )
+            row["mb"] = path.stat().st_size / 1e6
+            row["frames"] = nets.read_card(path.with_suffix(".json")).about.get("recipe", {}).get("frames")
+        rows.append({**row, "errors": count.errors, "words": count.reference_words, "wer": count.rate})
     return {"schema": 1, "nets": rows}
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import soxr
@@ -61,8 +63,7 @@ PRIOR_FRAMES = 150.0
 DRAWS = 400  # samples per senone
 
 
-@dataclass(frozen=True)
-class Utterance:
+class Utterance(NamedTuple):
     """The words spoken, `samples()` f32 at 16 kHz, and a `key` that changes when either does."""
 
     key: str
@@ -70,8 +71,7 @@ class Utterance:
     samples: Callable[[], Array]
 
 
-@dataclass(frozen=True)
-class Speech:
+class Speech(NamedTuple):
     """Utterances to train on, and in words what they are."""
 
     utterances: list[Utterance]
@@ -86,13 +86,11 @@ def synthetic(text: Path) -> Speech:
     from assets.speech.build import FLITE_VERSION, VOICES, available_voices, speak
 
     available_voices()
-    order = sentences(text, "training")
     utterances = []
-    for turn in range(len(VOICES)):
-        for number, sentence in enumerate(order):
-            voice = VOICES[(number + turn) % len(VOICES)]
-            samples = partial(lambda s, v: speak(s, v) / FULL_SCALE, sentence, voice)
-            utterances.append(Utterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples))
+    for turn, (number, sentence) in itertools.product(range(len(VOICES)), enumerate(sentences(text, "training"))):
+        voice = VOICES[(number + turn) % len(VOICES)]
+        samples = partial(lambda s, v: speak(s, v) / FULL_SCALE, sentence, voice)
+        utterances.append(Utterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples))
     return Speech(utterances, f"synthetic speech, flite's voices {', '.join(VOICES)}")
 
 
@@ -151,8 +149,7 @@ def train(
     return model
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(NamedTuple):
     """Aligned frames: `features` f32 [n, dim], `senones` int32 and `shares` f32 [n, 1 + NEIGHBOURS]."""
 
     features: Array
@@ -176,20 +173,14 @@ def _aligned(
         utterances = speech.utterances[at : at + BATCH]
         keys = "\n".join(utterance.key for utterance in utterances)
         path = folder / f"{hashlib.sha256(keys.encode()).hexdigest()[:24]}{cache.SUFFIX}"
-        batch = _read(path)
-        if batch is None:
+        try:
+            batch = Batch(**cache.read(path).arrays)
+        except cache.CacheError:
             batch = maker.batch(utterances, cancelled)
             cache.clear(path)
-            cache.write(path, vars(batch), {})
+            cache.write(path, batch._asdict(), {})
         n += len(batch.features)
         yield batch
-
-
-def _read(path: Path) -> Batch | None:
-    try:
-        return Batch(**cache.read(path).arrays)
-    except cache.CacheError:
-        return None
 
 
 class _Maker:
@@ -198,41 +189,35 @@ class _Maker:
     def __init__(self, base: AcousticModel) -> None:
         self._base = base
         self._frontend = Mfcc(base.feat_params, transform=base.transform)
-        self._aligner: Aligner | None = None
-        self._scorer: Scorer | None = None
         state = base.mdef.senone_phone.astype(np.int64) * 8 + base.mdef.senone_state
         groups = [np.flatnonzero(state == s) for s in np.unique(state)]
         self._siblings = {int(senone): group for group in groups for senone in group}
 
-    def _samples(self, utterance: Utterance) -> Array:
-        samples, rate = utterance.samples(), self._frontend.parameters.target.rate
-        if rate == SAMPLE_RATE:
-            return samples
-        return np.asarray(soxr.resample(samples, SAMPLE_RATE, rate), np.float32)
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(self._base.mdef, self._base.transitions, dictionary.default())
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return build_scorer(Config(block=64), self._base)
 
     def batch(self, utterances: list[Utterance], cancelled: Callable[[], bool]) -> Batch:
-        if self._aligner is None or self._scorer is None:
-            words = dictionary.default()
-            self._aligner = Aligner(self._base.mdef, self._base.transitions, words)
-            self._scorer = build_scorer(Config(block=64), self._base)
-        width = self._frontend.dimension
-        parts = [np.empty((0, width), np.float32)], [np.empty((0, 1 + NEIGHBOURS), np.int32)]
-        shares = [np.empty((0, 1 + NEIGHBOURS), np.float32)]
+        columns = 1 + NEIGHBOURS
+        empty = (self._frontend.dimension, np.float32), (columns, np.int32), (columns, np.float32)
+        parts = [Batch(*(np.empty((0, width), dtype) for width, dtype in empty))]
+        rate = self._frontend.parameters.target.rate
         for utterance in utterances:
             if cancelled():
                 raise Cancelled
-            features = self._frontend.features(self._samples(utterance))
+            samples = utterance.samples()
+            if rate != SAMPLE_RATE:
+                samples = np.asarray(soxr.resample(samples, SAMPLE_RATE, rate), np.float32)
+            features = self._frontend.features(samples)
             self._scorer.reset()
             scores = self._scorer.score(features, 0, NullLane())
-            try:
-                alignment = self._aligner.align(scores, utterance.words)
-            except AlignmentError:  # a word that the dictionary lacks
-                continue
-            senones, share = self._share(scores, alignment)
-            parts[0].append(features)
-            parts[1].append(senones)
-            shares.append(share)
-        return Batch(np.concatenate(parts[0]), np.concatenate(parts[1]), np.concatenate(shares))
+            with suppress(AlignmentError):  # a word that the dictionary lacks
+                parts.append(Batch(features, *self._share(scores, self._aligner.align(scores, utterance.words))))
+        return Batch(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _share(self, scores: Array, alignment: Alignment) -> tuple[Array, Array]:
         """Senones int32 and shares f32 [frames, 1 + NEIGHBOURS]: the aligned senone and likely siblings."""
@@ -253,13 +238,12 @@ def _by_senone(base: AcousticModel, batches: list[Batch]) -> Frames:
     """The frames of all batches, listed by senone, in order of time."""
     if not batches:
         return no_frames(base)
-    senones = np.concatenate([batch.senones for batch in batches])
-    shares = np.concatenate([batch.shares for batch in batches])
+    features, senones, shares = map(np.concatenate, zip(*batches, strict=True))
     frame, column = np.nonzero(shares > 0)
     senone = senones[frame, column]
     order = np.argsort(senone, kind="stable")
     return Frames(
-        features=np.concatenate([batch.features for batch in batches]),
+        features=features,
         which=frame[order].astype(np.int32),
         shares=shares[frame, column][order],
         first=np.searchsorted(senone[order], np.arange(base.n_senones + 1)),

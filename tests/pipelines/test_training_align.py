@@ -118,10 +118,11 @@ def test_every_unit_is_the_triphone_of_its_neighbours(model, aligner):
     """Whatever may come before and after a unit agrees with the contexts that its senones are for."""
     mdef = model.mdef
     line = aligner.line(["the", "a", "cat", "the"])
+    states = line.states
     after = [set() for _ in line.phone]
     lefts = []
     for unit in range(len(line.phone)):
-        former = line.before[line.first[unit] : line.first[unit + 1]]
+        former = states.before[states.first[unit] : states.first[unit + 1]]
         lefts.append({(int(line.phone[b]), int(line.word[b])) for b in former})
         for b in former:
             after[b].add((int(line.phone[unit]), int(line.word[unit])))
@@ -130,15 +131,15 @@ def test_every_unit_is_the_triphone_of_its_neighbours(model, aligner):
         if line.word[unit] == SILENT:
             continue
         outside = {(mdef.silence, SILENT)}
-        before = lefts[unit] | (outside if line.begins[unit] else set())
-        behind = after[unit] | (outside if line.ends[unit] else set())
+        before = lefts[unit] | (outside if states.begins[unit] else set())
+        behind = after[unit] | (outside if states.ends[unit] else set())
         assert before
         assert behind
         for (left, word_before), (right, word_after) in itertools.product(before, behind):
             begins, ends = word_before != line.word[unit], word_after != line.word[unit]
             position = {(1, 1): SINGLE, (1, 0): BEGIN, (0, 1): END, (0, 0): INTERNAL}[begins, ends]
             senones = mdef.sseq[mdef.triphone(int(phone), left, right, position)]
-            np.testing.assert_array_equal(line.senone[3 * unit : 3 * unit + 3], senones)
+            np.testing.assert_array_equal(states.senone[3 * unit : 3 * unit + 3], senones)
             checked += 1
     assert checked > 20
 
@@ -146,9 +147,9 @@ def test_every_unit_is_the_triphone_of_its_neighbours(model, aligner):
 def test_the_best_of_all_paths_is_found(model, aligner):
     """Every sequence of units, and every way to stay in its states, tried one by one."""
     words, frames = ["a", "the"], 11
-    line = aligner.line(words)
+    line = aligner.line(words).states
     scores = np.random.default_rng(3).normal(-5, 4, (frames, model.n_senones)).astype(np.float32)
-    before = [line.before[line.first[u] : line.first[u + 1]].tolist() for u in range(len(line.phone))]
+    before = [line.before[line.first[u] : line.first[u + 1]].tolist() for u in range(len(line.begins))]
 
     def sequences(unit):
         if line.begins[unit]:

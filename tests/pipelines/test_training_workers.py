@@ -139,11 +139,10 @@ def test_workers_that_stand_still_end_with_an_error(folder, monkeypatch):
 
 def test_a_worker_that_works_is_no_standstill(monkeypatch):
     """Processor times by look; the second worker works now and then, one look shows nothing."""
-    times = iter([(0.0, 1.0), (0.0, 1.0), (0.01, 1.0), (0.01, 2.0), (0.01, 2.0), (0.02, 2.01)])
-    still = launch.Standstill(0, 2)
-    monkeypatch.setattr(still, "_seconds", lambda: list(next(times)))
+    times = [(0.0, 1.0), (0.0, 1.0), (0.01, 1.0), (0.01, 2.0), (0.01, 2.0), (0.02, 2.01)]
+    still = launch.Standstill()
     monkeypatch.setattr(launch, "LOOKS", 2)
-    assert [still.look() for _ in range(6)] == [False, False, True, False, False, True]
+    assert [still.look(taken) for taken in times] == [False, False, True, False, False, True]
 
 
 ROOT_CAUSE = """
@@ -162,7 +161,6 @@ def test_a_dead_worker_is_named_with_its_own_last_words(tmp_path):
     (tmp_path / "torchrun.log").write_text(ROOT_CAUSE)
     died = launch._died(tmp_path, 1)
     assert str(died) == "Worker 1 ended before its work did: A minibatch of 301 is too large."
-    assert died.log.startswith("a warning")
     (tmp_path / "torchrun.log").write_text("ModuleNotFoundError: No module named 'torch'\n")
     assert "could not be started: ModuleNotFoundError" in str(launch._died(tmp_path, 1))
 

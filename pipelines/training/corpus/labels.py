@@ -6,9 +6,9 @@ Frames of recordings without a transcript, and of sentences with a word that has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
@@ -23,56 +23,38 @@ from profiler.arrays import U16, Array
 from profiler.files.outputs import writing
 from profiler.spans import NullLane
 
-if TYPE_CHECKING:  # they load numba, and workers that only read labels need none
-    from pipelines.scoring.strategy import Scorer
-    from pipelines.training.align import Aligner
-
 UNLABELLED = 65_535
 
 
 def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Progress) -> None:
     """Label the shards of `recipe` in `folder` that have no labels yet, by what the teacher hears."""
-    from pipelines.scoring import build_scorer
-    from pipelines.training.align import Aligner
-
     sources, _ = data.plan(recipe)
-    aligner = Aligner(model.mdef, model.transitions, dictionary.default())
-    scorer = build_scorer(Config(), model)
     ready = data.shards(folder)
     for number, shard in enumerate(ready):
-        path = _file_of(shard)
-        if labelled(shard):
-            continue
-        first = number * data.SHARD_UTTERANCES
-
-        def report(part: float, path: Path = path, number: int = number) -> None:
-            progress(path.stem, (number + part) / len(ready))
-
-        words = [source.text.split() for source in sources[first:]]
-        labels = aligned(data.read(shard), words, aligner, scorer, report)
-        write(labels, shard)
+        if not labelled(shard):
+            words = [source.text.split() for source in sources[number * data.SHARD_UTTERANCES :]]
+            what = f"labels of shard {number + 1} of {len(ready)}"
+            write(aligned(data.read(shard), words, model, progress, what), shard)
 
 
-def aligned(
-    frames: Frames, words: Sequence[Sequence[str]], aligner: Aligner, scorer: Scorer, progress: Callable[[float], None]
-) -> U16:
-    """The senone of each frame by what the teacher hears; UNLABELLED where an utterance has no words or none fit.
+def aligned(frames: Frames, words: Sequence[Sequence[str]], model: AcousticModel, progress: Progress, what: str) -> U16:
+    """The senone of each frame by what `model` hears; UNLABELLED where an utterance has no words or none fit.
 
-    `words`: of each utterance; more of them than utterances are left over. `progress` gets the share that is done.
+    `words`: of each utterance; more of them than utterances are left over. `what`: said to `progress` meanwhile.
     """
-    from pipelines.training.align import AlignmentError
+    from pipelines.scoring import build_scorer
+    from pipelines.training.align import Aligner, AlignmentError
 
+    aligner = Aligner(model.mdef, model.transitions, dictionary.default())
+    scorer = build_scorer(Config(), model)
     labels = np.full(len(frames), UNLABELLED, np.uint16)
     starts = np.concatenate([[0], frames.ends[:-1]])
     for said, start, end in zip(words, starts, frames.ends, strict=False):
+        progress(what, start / len(frames))
         if said:
             clean = frames.clean[start:end].astype(np.float32)
-            try:
-                found = aligner.align(scorer.score(clean, 0, NullLane()), said)
-            except AlignmentError:
-                continue
-            labels[start:end] = found.senones
-        progress(start / len(frames))
+            with suppress(AlignmentError):
+                labels[start:end] = aligner.align(scorer.score(clean, 0, NullLane()), said).senones
     return labels
 
 
@@ -83,7 +65,6 @@ def write(labels: U16, shard: Path) -> None:
 
 
 def labelled(shard: Path) -> bool:
-    """Whether `shard` has labels in its folder."""
     return _file_of(shard).exists()
 
 

@@ -15,12 +15,9 @@ import numpy as np
 
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
-from pipelines.config import Config
-from pipelines.models import dictionary, sphinx
+from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
-from pipelines.scoring import build_scorer
-from pipelines.training.align import Aligner
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import HELD_OUT, Change, Maker, Progress, Source
 from profiler.files.paths import cache_dir
@@ -47,17 +44,8 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
             made = [maker.frames(*each) for each in _changed(spoken, times)]
             data.write(data.joined(made), path)
         if not labels.labelled(path):
-            progress("labels of the shipped voices", None)
             words = [wer.words(item.reference or "") for item in spoken] * times
-            aligner = Aligner(model.mdef, model.transitions, dictionary.default())
-            scorer = build_scorer(Config(), model)
-            frames = data.read(path)
-            labels.write(
-                labels.aligned(
-                    frames, words, aligner, scorer, lambda part: progress("labels of the shipped voices", part)
-                ),
-                path,
-            )
+            labels.write(labels.aligned(data.read(path), words, model, progress, "labels of the shipped voices"), path)
     return folder
 
 

@@ -22,9 +22,6 @@ from profiler.process import children
 POLLED_EVERY_S = 0.1
 GRACE_S = 5.0
 """For workers to end by themselves once their launcher has gone."""
-LINES_KEPT = 12
-"""Of a dead worker's log."""
-
 LOOKS_EVERY_S: Final = 2.0
 LOOKS: Final = 15
 """Without work until it is over: half a minute. The longest wait of a worker is for one minibatch of another."""
@@ -34,51 +31,43 @@ IDLE: Final = 0.03
 measured. One that computes has its share even where thirty processes want the same core."""
 
 _ROOT_CAUSE = re.compile(r"Root Cause.*?rank\s*:\s*(?P<rank>\d+).*?exitcode\s*:\s*(?P<status>-?\d+)", re.DOTALL)
-
-
 _STILL = f"The workers wait for each other: for {LOOKS * LOOKS_EVERY_S:.0f} seconds none of them has computed anything."
 
 
 class WorkerDied(BadInput):
-    """A worker ended, or stood still, before its work was done; one sentence. `log`: the last lines that it wrote."""
-
-    def __init__(self, sentence: str, log: str = "") -> None:
-        super().__init__(sentence)
-        self.log = log
+    """A worker ended, or stood still, before its work was done; one sentence."""
 
 
 class Standstill:
-    """The workers of one job on this machine, `expected` of them: do they wait for each other for ever?
+    """The workers of one job on this machine: do they wait for each other for ever?
 
     Seen from outside by the processor time that they no longer take. Time is counted in looks, not by a clock: while
     the machine sleeps, or everything on it is stopped, nobody looks.
     """
 
-    def __init__(self, launcher: int, expected: int) -> None:
-        """`launcher`: the process whose children they are."""
-        self._launcher, self._expected = launcher, expected
-        self._workers: Sequence[psutil.Process] = ()
-        self._taken: list[float] = []
+    def __init__(self) -> None:
+        self._taken: Sequence[float] = ()
         self._looks = 0
 
-    def look(self) -> bool:
-        """Whether no worker has worked for LOOKS looks; call it every LOOKS_EVERY_S seconds."""
-        try:
-            taken = self._seconds()
-        except psutil.Error:
-            taken = []  # somebody ended, which the launcher says
+    def look(self, taken: Sequence[float]) -> bool:
+        """Whether no worker has worked for LOOKS looks; call it every LOOKS_EVERY_S seconds.
+
+        `taken`: processor seconds of each worker until now; none while they start.
+        """
         since = zip(self._taken, taken, strict=True) if len(taken) == len(self._taken) else ()
         idle = [now - before < IDLE * LOOKS_EVERY_S for before, now in since]
         self._looks = self._looks + 1 if idle and all(idle) else 0
         self._taken = taken
         return self._looks >= LOOKS
 
-    def _seconds(self) -> list[float]:
-        """Processor seconds of each worker; empty until all have started."""
-        if not self._workers:
-            found = psutil.Process(self._launcher).children()
-            self._workers = found if len(found) >= self._expected else ()
-        return [sum(worker.cpu_times()[:2]) for worker in self._workers]
+
+def _processor_s(launcher: int, workers: int) -> list[float]:
+    """Processor seconds of each child of the launcher; none until all workers have started."""
+    try:
+        children = psutil.Process(launcher).children()
+        return [sum(child.cpu_times()[:2]) for child in children] if len(children) >= workers else []
+    except psutil.Error:
+        return []  # somebody ended, which the launcher says
 
 
 @dataclass(frozen=True)
@@ -120,48 +109,36 @@ def pieces(
         results = place / "results.jsonl"
         results.touch()
         (place / "job.json").write_bytes(msgspec.json.encode(job))
-        with _running(place, machines.arguments(workers), job.threads) as torchrun:
-            still = Standstill(torchrun.pid, workers)
-            looked = 0.0
-            with results.open("rb") as file:
-                written = b""
-                while True:
-                    # Asked before reading: what a worker wrote before it ended is not missed.
-                    status = torchrun.poll()
-                    *lines, written = (written + file.read()).split(b"\n")
-                    yield from (msgspec.json.decode(line, type=Piece) for line in lines)
-                    if status is not None:
-                        break
-                    if stopping():
-                        raise Cancelled
-                    time.sleep(POLLED_EVERY_S)
-                    looked += POLLED_EVERY_S
-                    if machines.count == 1 and looked >= LOOKS_EVERY_S:
-                        looked = 0.0
-                        if still.look():
-                            raise WorkerDied(_STILL, _last_words(place))
+        with _running(place, machines.arguments(workers), job.threads) as torchrun, results.open("rb") as file:
+            still, looked, written = Standstill(), 0.0, b""
+            while True:
+                # Asked before reading: what a worker wrote before it ended is not missed.
+                status = torchrun.poll()
+                *lines, written = (written + file.read()).split(b"\n")
+                yield from (msgspec.json.decode(line, type=Piece) for line in lines)
+                if status is not None:
+                    break
+                if stopping():
+                    raise Cancelled
+                time.sleep(POLLED_EVERY_S)
+                looked += POLLED_EVERY_S
+                if machines.count == 1 and looked >= LOOKS_EVERY_S:
+                    looked = 0.0
+                    if still.look(_processor_s(torchrun.pid, workers)):
+                        raise WorkerDied(_STILL)
             if status:
                 raise _died(place, status)
 
 
 @contextmanager
 def _running(place: Path, arguments: list[str], threads: int) -> Iterator[subprocess.Popen[bytes]]:
-    command = children.python(
-        "-m",
-        "torch.distributed.run",
-        *arguments,
-        f"--log-dir={place}",
-        "--redirects=3",
-        "-m",
-        "pipelines.training.parallel",
-        str(place / "job.json"),
-        str(place / "results.jsonl"),
-    )
+    launcher = "-m", "torch.distributed.run", *arguments, f"--log-dir={place}", "--redirects=3"
+    worker = "-m", "pipelines.training.parallel", str(place / "job.json"), str(place / "results.jsonl")
     # MKL would take all cores in each worker unless it is set otherwise.
     own = {"OMP_NUM_THREADS": str(threads), "PYTHONFAULTHANDLER": "1"}
     with (place / "torchrun.log").open("wb") as log:
         torchrun = subprocess.Popen(
-            command,
+            children.python(*launcher, *worker),
             stdin=subprocess.PIPE,  # which the workers inherit, and end with
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -198,22 +175,9 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
 
 def _died(place: Path, status: int) -> WorkerDied:
     """Describe the first worker that ended, with its own last words, from torchrun's output."""
-    said = (place / "torchrun.log").read_text(encoding="utf-8", errors="replace")
-    cause = _ROOT_CAUSE.search(said)
-    if cause is None:
-        why = children.last_words(said, status)
-        return WorkerDied(f"The workers could not be started: {why}.", _tail(said))
-    rank, status = int(cause["rank"]), int(cause["status"])
-    logs = sorted(place.glob(f"*/attempt_0/{rank}/stderr.log"))
-    words = logs[-1].read_text(encoding="utf-8", errors="replace") if logs else ""
-    why = children.last_words(words, status)
-    return WorkerDied(f"Worker {rank} ended before its work did: {why}.", _tail(words))
-
-
-def _last_words(place: Path) -> str:
-    logs = sorted(place.glob("*/attempt_0/*/stderr.log"))
-    return _tail("\n".join(path.read_text(encoding="utf-8", errors="replace") for path in logs))
-
-
-def _tail(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-LINES_KEPT:])
+    words, who = children.complaints(place / "torchrun.log"), "The workers could not be started"
+    if cause := _ROOT_CAUSE.search(words):
+        rank, status = cause["rank"], int(cause["status"])
+        logs = sorted(place.glob(f"*/attempt_0/{rank}/stderr.log"))
+        words, who = children.complaints(logs[-1]) if logs else "", f"Worker {rank} ended before its work did"
+    return WorkerDied(f"{who}: {children.last_words(words, status)}.")
