@@ -140,7 +140,7 @@ def number_flag(
 
 
 def print_json(tree: Tree) -> None:
-    def shown(match: re.Match[str]) -> str:
+    def escaped(match: re.Match[str]) -> str:
         character = match[0]
         with contextlib.suppress(UnicodeEncodeError, LookupError):
             character.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -148,7 +148,7 @@ def print_json(tree: Tree) -> None:
                 return character
         return json.dumps(character)[1:-1]
 
-    print(re.sub("[^ -~]", shown, json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)))
+    print(re.sub("[^ -~]", escaped, json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)))
 
 
 def print_report(tree: Tree, arguments: argparse.Namespace, document: Callable[[Tree], Document]) -> None:

@@ -178,6 +178,6 @@ def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
 
     with signals.stopping() as stop, _output.Progress() as progress:
         try:
-            yield progress, stop.asked
+            yield progress, stop.requested
         except Cancelled:
             raise signals.Ended(stop.number or signal.SIGINT) from None

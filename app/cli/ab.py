@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
                 Arm(b, assignments[1]),
                 arguments.repeat,
                 progress=progress,
-                cancelled=stop.asked,
+                cancelled=stop.requested,
                 most=arguments.until_decided,
                 decided=lambda: _decided(out),
             )

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
             sound=sound,
             chunk_s=preset.config.stream.chunk_ms * 1e-3,
             machine=Machine(cores, watts_of_idle()),
-            cancelled=stop.asked,
+            cancelled=stop.requested,
         )
         low, high = arguments.streams
         study = Study(folder, bench, low, high, arguments.seconds, lambda kept: figures(kept).holds(arguments.bound))

@@ -97,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
     replace = bool(arguments.out)
     request = Request(name, assignments, out, tuple(arguments.audio), arguments.transcripts, replace)
     with _output.Progress() as progress, signals.stopping() as stop:
-        outcome = execute(request, progress, stop.asked)
+        outcome = execute(request, progress, stop.requested)
     made = record.Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
     if arguments.json:
         why = made.finding.why if made.finding else outcome.problem
@@ -130,12 +130,12 @@ def _run_all(arguments: argparse.Namespace) -> int:
             with _output.Progress() as progress:
                 which = f"{name} ({number} of {len(known)})"
                 progress(which)
-                ended = in_a_process(words, lambda what, p=progress, w=which: p(f"{w}: {what}"), stop.asked)  # type: ignore[misc]
+                ended = in_a_process(words, lambda what, p=progress, w=which: p(f"{w}: {what}"), stop.requested)  # type: ignore[misc]
             row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
             rows.append(row)
             if not arguments.json:
                 print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
-            if stop.asked():
+            if stop.requested():
                 status = stop.status
                 break
             if ended.status:

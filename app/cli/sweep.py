@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
                 progress(stage, fraction)
 
             try:
-                study.run(engine, wanted, report, stop.asked)
+                study.run(engine, wanted, report, stop.requested)
                 status = 0
             except Cancelled:
                 status = stop.status

@@ -30,7 +30,7 @@ class Stop:
 
     number: int | None = None
 
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self.number is not None
 
     @property
@@ -44,7 +44,7 @@ def stopping(ask: Callable[[], object] = bool) -> Iterator[Stop]:
     stop = Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.asked():
+        if stop.requested():
             raise Ended(number)
         stop.number = number
         ask()

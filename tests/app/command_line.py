@@ -55,13 +55,15 @@ def python(code: str, folder: Path, **environment: str) -> str:
 
 
 @contextmanager
-def decoding(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
-    """A run that goes on until it is stopped, once it decodes."""
+def decoding(
+    *words: str | Path, before: tuple[str, ...] = (), until: str = "decoding"
+) -> Iterator[subprocess.Popen[str]]:
+    """A run that goes on until it is stopped, once it has printed `until`."""
     process = subprocess.Popen([*before, *command(*words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if "decoding" in line:
+            if until in line:
                 break
         yield process
     finally:

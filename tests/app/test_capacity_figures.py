@@ -74,14 +74,8 @@ def test_figures_are_those_of_the_window():
     assert made.waited_s_per_chunk == pytest.approx(0.0025)
     assert made.memory_bytes == 200
     # Of the last words of segments those that end in the window, and of the others those that an endpoint made final.
-    assert made.behind == {
-        "first_shown": 80,
-        "without_emission": 80,
-        "stable": 80,
-        "final": 80,
-        "time_to_final": 20,
-        "chunk": 400,
-    }
+    words = ("first_shown", "without_emission", "stable", "final")
+    assert made.behind == dict.fromkeys(words, 80) | {"time_to_final": 20, "chunk": 400}
     assert made.joules_per_audio_hour is None
     assert made.stream_cores == pytest.approx(0.2)
     assert made.other_cores == pytest.approx(0.3)
@@ -94,14 +88,8 @@ def test_streams_that_keep_up_hold_within_the_bound_alone():
     assert not made.holds(0.25)
 
 
-@pytest.mark.parametrize(
-    ("growth_ms", "grows"),
-    [
-        (0.0, False),
-        (40.0, False),  # in the window 20 ms from its first half to its second: not half a chunk
-        (400.0, True),
-    ],
-)
+# 40 ms: in the window 20 ms from its first half to its second, not half a chunk.
+@pytest.mark.parametrize(("growth_ms", "grows"), [(0.0, False), (40.0, False), (400.0, True)])
 def test_a_queue_that_grows(growth_ms, grows):
     steady = np.random.default_rng(3).exponential(10.0, 400)
     made = capacity.figures(level(1), [stream(queue_ms=np.linspace(0.0, growth_ms, 400) + steady)], 2)

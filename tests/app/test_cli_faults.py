@@ -133,15 +133,33 @@ def test_an_error_of_the_system_names_its_file(monkeypatch, capsys):
         ([f"--{LONG}"], "xxx"),
         (["bench", LONG], "bench must be one of"),
         (["bench", "--repeat", "0"], "--repeat must be a whole number from 1"),
+        (["run", "--audio", "nowhere.wav"], "nowhere.wav"),
+        (["show", __file__], "test_cli_faults.py"),
+        (["export", "nowhere.asrs", "--csv", "x.csv"], "nowhere.asrs"),
+        (["export", "nowhere.asrs"], "--png"),
+        (["ab", "--b", "search.beam=fast"], "search.beam must be a number from 1 to 40"),
+        (["ab", "--a", "nonsense=1"], "no setting called 'nonsense'"),
+        (["ab", "--b", "search.beam"], "--b must be key=value"),
+        (["ab", "--b", "pace=2"], "pace only says when a run waits or ends"),
+        (["ab", "--repeat", "0"], "--repeat"),
+        (["ab", "--audio", "nowhere.wav"], "nowhere.wav"),
+        (["ab", "--session", "nowhere.asrs"], "nowhere.asrs"),
+        (["ab", "--session", "a.asrs", "--preset", "gmm"], "--session brings its own settings"),
+        (["ab", "--session", "a.asrs", "b.asrs", "c.asrs"], "not 3 files"),
+        (["ab", "--until-decided", "0"], "--until-decided"),
+        (["compare", "nowhere.asrs"], "nowhere.asrs"),
+        (["compare", __file__], "test_cli_faults.py"),
     ],
 )  # fmt: skip
-def test_bad_words_get_one_short_sentence(capsys, words, says):
+def test_bad_words_get_one_short_sentence(words, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     line = refused(*words)
     assert says in line
     assert len(line) < 1100
     assert line.isprintable()
     for vague in ("Errno", "invalid literal", "math domain", "could not convert", "codec can't"):
         assert vague not in line
+    assert not list(tmp_path.rglob("*.asrs"))
 
 
 @pytest.mark.parametrize(

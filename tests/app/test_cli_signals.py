@@ -18,7 +18,7 @@ PACED = ("--preset", "gmm-quick", "--set", "pace=1", "--set", "replay=0")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("verb", "number"), [("run", "SIGTERM"), ("ab", "SIGHUP")])
+@pytest.mark.parametrize(("verb", "number"), [("run", "SIGTERM"), ("run", "SIGINT"), ("ab", "SIGHUP")])
 def test_the_session_is_closed(verb, number, bundled_speech, tmp_path):
     out = tmp_path / "ended.asrs"
     more = ("--b", "search.beam=10") if verb == "ab" else ()
@@ -31,6 +31,7 @@ def test_the_session_is_closed(verb, number, bundled_speech, tmp_path):
     assert process.returncode in {128 + signal.Signals[number], *((2,) if verb == "ab" else ())}
     with closing(Session.open(out)) as session:
         assert session.state == "stopped"
+        assert 0 < sum(one.audio_s for one in session.utterances) < 30
     assert not list(tmp_path.glob("*-wal"))
 
 

@@ -3,13 +3,11 @@
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, here, refused
+from command_line import asrscope, decoding, here, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -159,19 +157,10 @@ def test_a_session_that_tells_too_little_is_one_sentence(session, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_a_check(session):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli.main", "confirm", str(session), STAGE],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "running" in line:
-            break
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=PATIENCE_S)
+    with decoding("confirm", session, STAGE, until="running") as process:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in errors
 

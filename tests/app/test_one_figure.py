@@ -10,47 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import figures_shown as at
 import pytest
 import tangled_session
-from figures_shown import (
-    KEPT,
-    RUNS,
-    SAID,
-    SMALL,
-    SPEECH,
-    Opened,
-    Reader,
-    Shown,
-    Value,
-    Values,
-    audio_by_hand,
-    categories,
-    category_of_page,
-    category_of_window,
-    compared,
-    cost_by_hand,
-    counted_again,
-    counting,
-    json_words,
-    latency_of_window,
-    marked,
-    of_run,
-    overhead_of_table,
-    own_categories,
-    own_s,
-    own_stages,
-    printed,
-    spans_of_chrome,
-    spans_of_speedscope,
-    stages_of_csv,
-    stages_of_json,
-    stages_of_page,
-    stages_of_window,
-    wer_by_hand,
-    wer_of_page,
-    wer_of_top,
-    window_words,
-)
+from figures_shown import Opened, Reader, Shown, Value, Values
 from PySide6.QtCore import QCoreApplication
 
 from app.model.faster import unchanged
@@ -70,8 +33,8 @@ MS = 1e-3
 FIGURES: dict[str, dict[str, Reader]] = {
     "rtf": {
         "show --json": lambda o: o.json["rtf"],
-        "by hand": lambda o: o.json["wall_s"] / audio_by_hand(o),
-        "run --json": lambda o: of_run(o, "rtf"),
+        "by hand": lambda o: o.json["wall_s"] / at.audio_by_hand(o),
+        "run --json": lambda o: at.of_run(o, "rtf"),
         "show": lambda o: o.of_page(r"RTF (\S+)"),
         "top bar, tool tip": lambda o: Shown(
             o.match(r"with the time that other programs took: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
@@ -81,17 +44,17 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
     },
     "rtf without other programs": {
-        "by hand": lambda o: own_s(o) / audio_by_hand(o),
+        "by hand": lambda o: at.own_s(o) / at.audio_by_hand(o),
         "snapshot": lambda o: o.desk.rtf,
-        "top bar": lambda o: printed(o.window.top.rtf.value),
+        "top bar": lambda o: at.printed(o.window.top.rtf.value),
         "breakdown, sum": lambda o: Shown(o.match(r"RTF ([<\d.]+)", sum_text(o.desk))[1]),
         "breakdown, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
         "cost, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
         "faster": lambda o: unchanged(o.desk).rtf,
-        "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
+        "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := at.compared(o)) and c["repeats"] == 1 else {},
     },
     "time without other programs, s": {
-        "by hand": own_s,
+        "by hand": at.own_s,
         "snapshot": lambda o: o.desk.own_ms * o.frames * MS,
         "groups": lambda o: sum(line.ms for line in o.desk.groups) * o.frames * MS,
         "stages": lambda o: sum(line.ms for line in o.desk.stages if line.share is not None) * o.frames * MS,
@@ -102,16 +65,16 @@ FIGURES: dict[str, dict[str, Reader]] = {
     },
     "audio, s": {
         "show --json": lambda o: o.json["audio_s"],
-        "by hand": audio_by_hand,
-        "run --json": lambda o: of_run(o, "audio_s"),
+        "by hand": at.audio_by_hand,
+        "run --json": lambda o: at.of_run(o, "audio_s"),
         "show": lambda o: o.of_page(r"^([\d.]+) s of audio"),
         "transport": lambda o: Shown(o.match(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]),
         "chrome trace": lambda o: o.chrome["otherData"]["audio_s"],
-        "compare": lambda o: {"": c["audio_s"]} if (c := compared(o)) else {},
+        "compare": lambda o: {"": c["audio_s"]} if (c := at.compared(o)) else {},
     },
     "wall, s": {
         "show --json": lambda o: o.json["wall_s"],
-        "run --json": lambda o: of_run(o, "wall_s"),
+        "run --json": lambda o: at.of_run(o, "wall_s"),
         "show": lambda o: o.of_page(r"audio in ([\d.]+) s"),
         "sum of the categories": lambda o: sum(v for k, v in o.json["categories"].items() if k != "hidden_s"),
         "sum of the table": lambda o: Shown(str(sum(int(row["time_ns"]) for row in o.csv if row["share"])), 1e-9),
@@ -120,14 +83,14 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).wall_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["wall_s"],
         "chrome trace, tiles": lambda o: (
-            {"": sum(v for k, v in spans_of_chrome(o).items() if k.partition("/")[0] in TILING)}
+            {"": sum(v for k, v in at.spans_of_chrome(o).items() if k.partition("/")[0] in TILING)}
             if o.json["state"] == "closed"
             else {}
         ),
     },
     "set-up, s": {
         "show --json": lambda o: o.json["setup_s"],
-        "run --json": lambda o: of_run(o, "setup_s"),
+        "run --json": lambda o: at.of_run(o, "setup_s"),
         "show": lambda o: o.of_page(r"set-up ([\d.]+) s"),
         "breakdown of all frames": lambda o: breakdown(o.session, 0, o.frames, o.track).setup_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["setup_s"],
@@ -139,69 +102,69 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "chrome trace": lambda o: o.chrome["otherData"]["idle_s"],
     },
     "word errors": {
-        "utterances of show --json": wer_by_hand,
+        "utterances of show --json": at.wer_by_hand,
         "show --json": lambda o: {"errors": o.json["wer_errors"], "words": o.json["wer_words"]},
-        "show": wer_of_page,
-        "top bar": wer_of_top,
+        "show": at.wer_of_page,
+        "top bar": at.wer_of_top,
         "compare": lambda o: (
             {"errors": c["wer_errors"]["a"], "words": c["wer_words"]["a"]}
-            if (c := compared(o)) and c["wer"]["a"] is not None
+            if (c := at.compared(o)) and c["wer"]["a"] is not None
             else {}
         ),
     },
     "wer": {
         "show --json": lambda o: o.json["wer"],
-        "run --json": lambda o: of_run(o, "wer"),
+        "run --json": lambda o: at.of_run(o, "wer"),
         "show": lambda o: o.of_page(r"WER ([\d.]+)%", 0.01) if o.json["wer"] is not None else None,
-        "top bar": lambda o: printed(o.window.top.wer.value, 0.01),
+        "top bar": lambda o: at.printed(o.window.top.wer.value, 0.01),
     },
     "errors of each utterance": {
-        "show --json": lambda o: json_words(o, "wer_errors"),
-        "words view": lambda o: window_words(o, "errors"),
-        "scored again": lambda o: counted_again(o, "errors"),
-        "words marked": marked,
+        "show --json": lambda o: at.json_words(o, "wer_errors"),
+        "words view": lambda o: at.window_words(o, "errors"),
+        "scored again": lambda o: at.counted_again(o, "errors"),
+        "words marked": at.marked,
     },
     "words of each utterance": {
-        "show --json": lambda o: json_words(o, "wer_words"),
-        "words view": lambda o: window_words(o, "words"),
-        "scored again": lambda o: counted_again(o, "reference_words"),
+        "show --json": lambda o: at.json_words(o, "wer_words"),
+        "words view": lambda o: at.window_words(o, "words"),
+        "scored again": lambda o: at.counted_again(o, "reference_words"),
     },
     "categories, s": {
-        "show --json": lambda o: categories(o, lambda name: o.json["categories"][f"{name}_s"]),
-        "show": lambda o: category_of_page(o, 1),
-        "chrome trace": lambda o: categories(o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]),
+        "show --json": lambda o: at.categories(o, lambda name: o.json["categories"][f"{name}_s"]),
+        "show": lambda o: at.category_of_page(o, 1),
+        "chrome trace": lambda o: at.categories(o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]),
     },
     "shares of the categories": {
-        "show --json": lambda o: categories(o, lambda name: o.json["categories"][f"{name}_s"] / o.json["wall_s"]),
-        "show": lambda o: category_of_page(o, 2, 0.01),
+        "show --json": lambda o: at.categories(o, lambda name: o.json["categories"][f"{name}_s"] / o.json["wall_s"]),
+        "show": lambda o: at.category_of_page(o, 2, 0.01),
     },
     "categories without other programs, s": {
-        "by hand": lambda o: categories(o, own_categories(o).__getitem__),
-        "snapshot": lambda o: categories(o, lambda name: o.desk.categories[name] * o.frames * MS),
-        "breakdown": lambda o: category_of_window(o, 1, o.frames * MS),
+        "by hand": lambda o: at.categories(o, at.own_categories(o).__getitem__),
+        "snapshot": lambda o: at.categories(o, lambda name: o.desk.categories[name] * o.frames * MS),
+        "breakdown": lambda o: at.category_of_window(o, 1, o.frames * MS),
     },
     "overhead, s": {
         "show --json": lambda o: o.json["categories"]["overhead_s"],
-        "table": lambda o: o.json["wall_s"] * overhead_of_table(o),
+        "table": lambda o: o.json["wall_s"] * at.overhead_of_table(o),
     },
     "time of each stage, s": {
-        "show --json": lambda o: stages_of_json(o, "time_s"),
-        "show": lambda o: stages_of_page(o, 0),
-        "table": lambda o: stages_of_csv(o, "time_ns", 1e-9),
-        "chrome trace": lambda o: counting(spans_of_chrome(o), o),
-        "speedscope": lambda o: counting(spans_of_speedscope(o), o),
+        "show --json": lambda o: at.stages_of_json(o, "time_s"),
+        "show": lambda o: at.stages_of_page(o, 0),
+        "table": lambda o: at.stages_of_csv(o, "time_ns", 1e-9),
+        "chrome trace": lambda o: at.counting(at.spans_of_chrome(o), o),
+        "speedscope": lambda o: at.counting(at.spans_of_speedscope(o), o),
     },
     "share of each stage": {
-        "show --json": lambda o: stages_of_json(o, "share"),
-        "show": lambda o: stages_of_page(o, 1, 0.01),
-        "table": lambda o: stages_of_csv(o, "share"),
+        "show --json": lambda o: at.stages_of_json(o, "share"),
+        "show": lambda o: at.stages_of_page(o, 1, 0.01),
+        "table": lambda o: at.stages_of_csv(o, "share"),
     },
     "time of each stage without other programs, s": {
-        "by hand": own_stages,
+        "by hand": at.own_stages,
         "snapshot": lambda o: {
             f"{line.name}/{line.lane}": line.ms * o.frames * MS for line in o.desk.stages if line.lane
         },
-        "breakdown": lambda o: stages_of_window(o, 1, o.frames * MS),
+        "breakdown": lambda o: at.stages_of_window(o, 1, o.frames * MS),
         "icicle": lambda o: {
             f"{one.stage}/{lane}": one.ms * o.frames * MS
             for one in icicle_model(o.desk)
@@ -210,14 +173,14 @@ FIGURES: dict[str, dict[str, Reader]] = {
         },
     },
     "calls of each stage": {
-        "show --json": lambda o: stages_of_json(o, "calls"),
-        "show": lambda o: stages_of_page(o, 2),
-        "table": lambda o: stages_of_csv(o, "calls"),
+        "show --json": lambda o: at.stages_of_json(o, "calls"),
+        "show": lambda o: at.stages_of_page(o, 2),
+        "table": lambda o: at.stages_of_csv(o, "calls"),
     },
     **{
         f"{key} of each stage": {
-            "show --json": lambda o, key=key: stages_of_json(o, key),
-            "table": lambda o, key=key: stages_of_csv(o, key),
+            "show --json": lambda o, key=key: at.stages_of_json(o, key),
+            "table": lambda o, key=key: at.stages_of_csv(o, key),
         }
         for key in ("flops", "bytes_min", "bytes_max")
     },
@@ -236,7 +199,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
     },
     "recorder: share of the run": {
         "show --json": lambda o: o.json["recorder"]["perturbation"],
-        "by hand": cost_by_hand,
+        "by hand": at.cost_by_hand,
         "show": lambda o: o.of_page(r"([\d.]+|\u2013)%? of the run$", 0.01),
         "status line": lambda o: o.of_status(r"recorder ([\d.]+) % of the run", 0.01),
         "chrome trace": lambda o: o.chrome["otherData"]["recorder"]["perturbation"],
@@ -275,7 +238,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
     },
     "scoring of a block, s": {
         "show --json": lambda o: (o.json["latency"] or {"score_s": None})["score_s"],
-        "window": latency_of_window,
+        "window": at.latency_of_window,
     },
 }
 
@@ -308,27 +271,27 @@ def check(figure: str, opened: Opened) -> list[str]:
 
 
 def recorded(folder: Path, speech: Path, values: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
-    """A real run over some of the bundled voices, and the report that it printed."""
+    """A real run over some of the bundled voices, and the report that it at.printed."""
     said = folder / "said.tsv"
-    lines = ["file\ttranscript", *(f"{speech / name}.flac\t{SAID[name]}" for name in SPEECH)]
+    lines = ["file\ttranscript", *(f"{speech / name}.flac\t{at.SAID[name]}" for name in at.SPEECH)]
     said.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    files = tuple(str(speech / f"{name}.flac") for name in SPEECH)
+    files = tuple(str(speech / f"{name}.flac") for name in at.SPEECH)
     out = folder / "run.asrs"
-    config = settings.assign(settings.Config(), SMALL | values)
+    config = settings.assign(settings.Config(), at.SMALL | values)
     request = Request(config, "test", files, str(said), out)
     assert execute(request, Control(), lambda *_: None).state == "closed"
     with Session.open(out) as session:
         return out, report(session)
 
 
-@pytest.fixture(scope="module", params=[*RUNS, "tangled", *KEPT])
+@pytest.fixture(scope="module", params=[*at.RUNS, "tangled", *at.KEPT])
 def session_file(request, tmp_path_factory, bundled_speech):
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "tangled":
         return tangled_session.write(folder / "tangled.asrs"), None
-    if request.param in KEPT:
-        return Path(shutil.copy(KEPT[request.param], folder)), None
-    return recorded(folder, bundled_speech, RUNS[request.param])
+    if request.param in at.KEPT:
+        return Path(shutil.copy(at.KEPT[request.param], folder)), None
+    return recorded(folder, bundled_speech, at.RUNS[request.param])
 
 
 @pytest.fixture
