@@ -25,7 +25,7 @@ from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED
 from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, Counts, MachineCosts, Sums, counted
 from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array
-from profiler.costs import BARRIER, Cost
+from profiler.costs import BARRIER, CHASE, KERNEL_CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 
 REPLAYED: Final = "replay."
@@ -121,13 +121,6 @@ class Shares(NamedTuple):
     unknown: bool = False
 
 
-class _Around(NamedTuple):
-    """Bytes that the stages go through between two uses of the same data: those of the group, and all of a block."""
-
-    near: Mapping[str, float]
-    far: float
-
-
 class Attribution:
     """The shares of a session's stages, kept up with it by `update`."""
 
@@ -135,7 +128,8 @@ class Attribution:
         self._replays = HotReplays()
         self._session: Recorded | None = None
         self._totals: Mapping[tuple[int, int], Sums] = {}
-        self._around: dict[int, _Around] = {}
+        self._around: dict[int, dict[str, float]] = {}
+        """By epoch and group: bytes that its stages go through between two uses of the same data."""
         self._known: dict[tuple[int, int, int], tuple[object, Shares]] = {}
 
     def update(self, session: Recorded, totals: Mapping[tuple[int, int], Sums]) -> None:
@@ -146,28 +140,22 @@ class Attribution:
         self._session, self._totals = session, totals
         self._replays.update(session)
 
-    def likely(self, stage: int, epoch: int) -> Array | None:
-        """The likely shares, float64 [SHARES]; None where there is no law or no roofs."""
-        found = self._of(stage, epoch, 0)
-        return None if found is None else found.likely
+    def of(self, stage: int, epoch: int, draws: int = DRAWS) -> Shares | None:
+        """The shares with their intervals, without `draws` the likely ones alone.
 
-    def of(self, stage: int, epoch: int) -> Shares | None:
-        """The shares with their intervals; None where there is no law, no roofs, or no such stage in a block."""
-        return self._of(stage, epoch, DRAWS)
-
-    def _of(self, stage: int, epoch: int, draws: int) -> Shares | None:
+        None where there is no law, no roofs, or no such stage in a block.
+        """
         session, total = self._session, self._totals.get((stage, epoch))
-        if session is None or total is None or not session.calibration:
+        if session is None or total is None:
             return None
         cost = session.costs.get((stage, epoch))
-        if cost is None or cost.is_empty or cost.unmodelled:
+        if cost is None or not _has_law(cost, session.calibration):
             return None
         pairs = self._replays.of(session, stage, epoch)
         around = self._of_epoch(session, epoch)
-        group = session.stages[stage].group
-        near = around.near.get(group, 0.0)
+        near = around.get(session.stages[stage].group, 0.0)
         # All that a block goes through, but no less than what the law itself says of it.
-        far = max(around.far, cost.working_set_bytes)
+        far = max(sum(around.values()), cost.working_set_bytes)
         state = (total, cost, id(session.calibration), len(pairs), near, far)
         key = stage, epoch, draws
         if key not in self._known or self._known[key][0] != state:
@@ -180,7 +168,7 @@ class Attribution:
             self._known[key] = state, found
         return self._known[key][1]
 
-    def _of_epoch(self, session: Recorded, epoch: int) -> _Around:
+    def _of_epoch(self, session: Recorded, epoch: int) -> dict[str, float]:
         """What a block goes through under the settings of an epoch: what all laws count, over the blocks."""
         if epoch not in self._around:
             touched = dict.fromkeys(GROUPS, 0.0)
@@ -192,17 +180,19 @@ class Attribution:
                 blocks = max(blocks, total.calls)
                 if cost is not None and not cost.device:
                     touched[group] += counted(cost, total).touched
-            near = {group: size / blocks for group, size in touched.items()}
-            self._around[epoch] = _Around(near, sum(near.values()))
+            self._around[epoch] = {group: size / blocks for group, size in touched.items()}
         return self._around[epoch]
+
+
+def _has_law(cost: Cost, roof_table: RoofTable) -> bool:
+    return bool(roof_table) and not cost.is_empty and not cost.unmodelled
 
 
 def by_law(cost: Cost | None, sums: Sums, roof_table: RoofTable) -> Shares | None:
     """Return the shares of spans that nothing measured, by their law; None where there is none, or no roofs."""
-    if cost is None or cost.is_empty or cost.unmodelled or not roof_table:
+    if cost is None or not _has_law(cost, roof_table):
         return None
-    machine = MachineCosts(roof_table, DRAWS)
-    return _by_law(sums.own, counted(cost, sums), machine, cost.working_set_bytes)
+    return _by_law(sums.own, counted(cost, sums), MachineCosts(roof_table, DRAWS), cost.working_set_bytes)
 
 
 def _arithmetic(counts: Counts, machine: MachineCosts) -> tuple[Array, bool]:
@@ -210,8 +200,9 @@ def _arithmetic(counts: Counts, machine: MachineCosts) -> tuple[Array, bool]:
     found, unknown = np.zeros(1), False
     for name, count in counts.operations.items():
         each = machine.operation_ns(name, counts.threads)
-        unknown |= each is None
-        if each is not None:
+        if each is None:
+            unknown = True
+        else:
             found = found + count * each
     return found, unknown
 
@@ -220,22 +211,11 @@ def _calls(counts: Counts, machine: MachineCosts) -> tuple[Array, Array]:
     """ns of the calls: at least, and at most. What each takes depends on its arguments, between two measured costs."""
     least, most = np.zeros(1), np.zeros(1)
     for kind, count in counts.calls.items():
-        if kind.startswith(f"{BARRIER}@"):
-            continue
-        least = least + count * machine.least_call_ns(kind)
-        most = most + count * machine.call_ns(kind)
+        if not kind.startswith(f"{BARRIER}@"):
+            # At least one without arrays and a span.
+            least = least + count * machine.call_ns("numba" if kind == KERNEL_CALL else kind)
+            most = most + count * machine.call_ns(kind)
     return np.minimum(least, most), most
-
-
-def _device_waits(counts: Counts, machine: MachineCosts) -> Array:
-    """ns that a thread on a device waits for data that it cannot go on without, and for the others of its block."""
-    found = np.zeros(1)
-    for each, count in counts.accesses:
-        found = found + count * machine.access_ns(each.pattern, each.bytes, counts.device)
-    barrier = f"{BARRIER}@{counts.device}"
-    if barrier in counts.calls:
-        found = found + counts.calls[barrier] * machine.call_ns(barrier)
-    return found
 
 
 def _over(amount: Array, whole: Array) -> Array:
@@ -254,8 +234,7 @@ def _measured(
     """
     n = len(pairs)
     drawn = np.random.default_rng(n).standard_t(n - 1, draws) if draws else np.zeros(0)
-    ratio = np.clip(pairs.ratio + np.concatenate([[0.0], drawn]) * pairs.error, 0.0, 1.0)
-    hot = own * ratio
+    hot = own * np.clip(pairs.ratio + np.concatenate([[0.0], drawn]) * pairs.error, 0.0, 1.0)
     arithmetic, unknown = _arithmetic(counts, machine)
     fewest, most = _calls(counts, machine)
     least = arithmetic + fewest
@@ -267,22 +246,20 @@ def _measured(
     kept = np.where(excess > 0, _over(hot - lost, arithmetic + calls), 1.0)
     arithmetic, calls = arithmetic * kept, calls * kept
     rest = np.maximum(hot - lost - arithmetic - calls, 0.0)
-    traffic = _traffic(counts, machine, near, far)
-    streams = np.minimum(traffic.hot, rest)
-    nearby = np.minimum(traffic.hot_scattered, rest - streams)
-    waiting, beyond = own - hot, np.zeros(1)
+    hot_streams, hot_scattered, later, at_all = _traffic(counts, machine, near, far)
+    streams = np.minimum(hot_streams, rest)
+    nearby = np.minimum(hot_scattered, rest - streams)
     # Even all from memory, each access waiting for the one before, data cannot take longer.
     longest = counts.most_streamed * machine.byte_ns(MEMORY, counts.threads)
-    longest = longest + counts.scattered * machine.chase_ns()
+    longest = longest + counts.scattered * machine.access_ns(CHASE, MEMORY)
     first = counts.first_calls * machine.first_call_ns()
-    beyond = np.maximum(waiting - longest - first, 0.0)
-    waiting = waiting - beyond
+    beyond = np.maximum(own - hot - longest - first, 0.0)
+    waiting = own - hot - beyond
     # Calls take what was measured of one, and data the rest, however far away they were.
-    called = np.minimum(first, waiting * _over(first, first + traffic.later.sum(axis=0)))
+    called = np.minimum(first, waiting * _over(first, first + later.sum(axis=0)))
     data = waiting - called
     # Where neither takes more from afar, all that they take says how they share what was waited for.
-    none = traffic.later.sum(axis=0) <= 0
-    in_order, scattered = np.where(none, traffic.whole, traffic.later)
+    in_order, scattered = np.where(later.sum(axis=0) <= 0, at_all, later)
     bandwidth = _over(in_order, in_order + scattered)
     rows = np.broadcast_arrays(
         arithmetic,
@@ -295,19 +272,11 @@ def _measured(
     return _shares(np.array(rows) / max(own, 1.0), own, least, n, machine, unknown)
 
 
-class _Traffic(NamedTuple):
-    """ns of data. `hot`: streams of hot data beyond the first cache, `hot_scattered`: scattered accesses to such data.
-    `later`: what data in order, and scattered accesses, take more from afar than near by; `whole`: all that they take,
-    [2, draws] each."""
+def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> tuple[Array, Array, Array, Array]:
+    """What the data of a stage take, ns.
 
-    hot: Array
-    hot_scattered: Array
-    later: Array
-    whole: Array
-
-
-def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> _Traffic:
-    """What the data of a stage take.
+    First streams of hot data beyond the first cache, then scattered accesses to such data. Then what data in order, and
+    scattered accesses, take more from afar than near by; and all that they take, [2, draws] each.
 
     What the stage before left comes from as far as it is large, parameters from as far as all of the block is. Data
     larger than what the group goes through come from as far as they are large.
@@ -329,12 +298,10 @@ def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> 
         scattered = scattered + count * np.maximum(away - nearby, 0.0)
         hot_scattered = hot_scattered + count * np.maximum(nearby - close, 0.0)
         all_scattered = all_scattered + count * away
-    return _Traffic(
-        hot,
-        hot_scattered,
-        np.array(np.broadcast_arrays(in_order, scattered)),
-        np.array(np.broadcast_arrays(all_in_order, all_scattered)),
+    later, whole = (
+        np.array(np.broadcast_arrays(*both)) for both in ((in_order, scattered), (all_in_order, all_scattered))
     )
+    return hot, hot_scattered, later, whole
 
 
 def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Shares:
@@ -345,26 +312,30 @@ def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Sh
     """
     arithmetic, unknown = _arithmetic(counts, machine)
     fewest, calls = _calls(counts, machine)
-    least = arithmetic + (0.0 if counts.device else fewest)
     latency = np.zeros(1)
     if counts.device:
+        order: tuple[str, ...] = ("arithmetic", "bandwidth", "latency", "calls")
+        least = arithmetic
         amount = counts.parameters + counts.streamed
         bandwidth = amount * machine.byte_ns(counts.own_bytes, counts.threads, counts.device)
-        latency = _device_waits(counts, machine)
+        for each, count in counts.accesses:
+            latency = latency + count * machine.access_ns(each.pattern, each.bytes, counts.device)
+        barrier = f"{BARRIER}@{counts.device}"
+        if barrier in counts.calls:
+            latency = latency + counts.calls[barrier] * machine.call_ns(barrier)
         calls = np.maximum(calls - arithmetic - bandwidth, 0.0)
     else:
+        order = ("arithmetic", "calls", "bandwidth")
+        least = arithmetic + fewest
         first = machine.byte_ns(FIRST_CACHE, counts.threads)
-        more = machine.byte_ns(far, counts.threads) - first
-        bandwidth = counts.parameters * np.maximum(more, 0.0)
-    left = np.full(1, own)
-    found = {}
+        bandwidth = counts.parameters * np.maximum(machine.byte_ns(far, counts.threads) - first, 0.0)
     times = {"arithmetic": arithmetic, "bandwidth": bandwidth, "latency": latency, "calls": calls}
-    for name in ("arithmetic", *(("bandwidth", "latency", "calls") if counts.device else ("calls", "bandwidth"))):
+    found, left = dict.fromkeys(SHARES, np.zeros(1)), np.full(1, own)
+    for name in order:
         found[name] = np.minimum(times[name], left)
         left = left - found[name]
     found[NOT_ATTRIBUTED] = left
-    zero = np.zeros(1)
-    rows = np.broadcast_arrays(*(found.get(name, zero) for name in SHARES))
+    rows = np.broadcast_arrays(*found.values())
     shares = _shares(np.array(rows) / max(own, 1.0), own, least, 0, machine, unknown)
     if counts.device:
         return shares
@@ -376,8 +347,7 @@ def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Sh
 
 def _shares(rows: Array, own: float, least: Array, replays: int, machine: MachineCosts, unknown: bool) -> Shares:
     """Of `rows` [SHARES, 1 + draws]: the first column, and the ends of the interval of all."""
-    likely = rows[:, 0]
-    low, high = likely, likely
+    likely = low = high = rows[:, 0]
     if rows.shape[1] > 1:
         ends = np.quantile(rows[:, 1:], ENDS, axis=1)
         low, high = np.minimum(ends[0], likely), np.maximum(ends[1], likely)

@@ -5,10 +5,12 @@ Categories are those of the live chart, and stage rows come from `StageSums`, bo
 lies in it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
+
+import numpy as np
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
@@ -18,13 +20,16 @@ from profiler.analysis.recorded import Recorded, audio_seconds, counts_steps, re
 from profiler.analysis.stage_sums import Kind
 from profiler.analysis.track import CostTrack
 from profiler.analysis.verdict import COMPUTE_PARTS, MEMORY_PARTS, Evidence, Parts, judge, together
+from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-from profiler.session.model import StageInfo
 from profiler.spans import GROUPS
 
 BETWEEN: Final = "between the stages"
 """Of the decode lane's time: what no stage covers."""
+
+Found = dict[tuple[int, int], list[tuple[int, Sums]]]
+"""By lane and stage: the epochs under which it ran, each with its sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,37 +132,24 @@ def breakdown(
     if track is None:
         track = CostTrack()
         track.update(session)
-    first = 0 if first_frame is None else max(first_frame, 0)
+    first = max(first_frame or 0, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
     last = max(last, first)
     sums = track.total_ns(first, last)
     wall = float(sums.sum())
-    whole = first == 0 and last == track.n_frames
     audio = audio_seconds(session.utterances, first, last)
-    found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
+    found: Found = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
+    for (lane, stage, epoch), part in _sums(session, track, first, last, (first, last) == (0, track.n_frames)):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
         else:
             found.setdefault((lane, stage), []).append((epoch, part))
-    rows = [
-        _row(session, lane, stage, found[lane, stage], wall, track.attribution, last - first)
-        for lane, stage in _in_order(session, found)
-    ]
-    return Breakdown(
-        first,
-        last,
-        wall,
-        audio,
-        real_time_factor(wall, audio),
-        outside["idle"],
-        outside["setup"],
-        dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
-        rows,
-        track.stopped_ns(first, last),
-    )
+    categories = dict(zip(CATEGORIES, sums.tolist(), strict=True))
+    rows, stopped_ns = _rows(session, track, found, wall, last - first), track.stopped_ns(first, last)
+    rtf = real_time_factor(wall, audio)
+    return Breakdown(first, last, wall, audio, rtf, outside["idle"], outside["setup"], categories, rows, stopped_ns)
 
 
 def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) -> list[StageRow]:
@@ -165,16 +157,12 @@ def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) ->
 
     `track`: up to date.
     """
-    found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
+    found: Found = {}
     for (lane, stage, under), part in _sums(session, track, first, track.n_frames, whole=False):
         if under == epoch and session.stages[stage].group not in ("idle", "setup"):
             found[lane, stage] = [(epoch, part)]
-    on_wall = (part.time for (lane, _), ((_, part),) in found.items() if session.lanes[lane].decode)
-    wall = sum(on_wall)
-    return [
-        _row(session, lane, stage, found[lane, stage], wall, track.attribution, track.n_frames - first)
-        for lane, stage in _in_order(session, found)
-    ]
+    wall = sum(part.time for (lane, _), ((_, part),) in found.items() if session.lanes[lane].decode)
+    return _rows(session, track, found, wall, track.n_frames - first)
 
 
 def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: bool) -> Iterator[tuple[Kind, Sums]]:
@@ -188,17 +176,17 @@ def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: boo
         lane, stage, _ = kind
         return session.lanes[lane].decode and session.stages[stage].group not in ("idle", "setup")
 
-    stages = track.stages
     if whole:
-        yield from ((kind, sums) for kind, sums in stages.totals() if not nested(kind))
-    for kind, sums in stages.within(session.spans, first, last):
+        yield from ((kind, sums) for kind, sums in track.stages.totals() if not nested(kind))
+    for kind, sums in track.stages.within(session.spans, first, last):
         if nested(kind) or not whole:
             yield kind, sums
 
 
-def _in_order(session: Recorded, keys: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _rows(session: Recorded, track: CostTrack, found: Found, wall_ns: float, frames: int) -> list[StageRow]:
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
-    return sorted(keys, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
+    keys = sorted(found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
+    return [_row(session, *key, found[key], wall_ns, track.attribution, frames) for key in keys]
 
 
 def _row(
@@ -214,27 +202,48 @@ def _row(
     stage, roof_table = session.stages[number], session.calibration
     total = reduce(Sums.plus, (part for _, part in parts))
     on_wall = session.lanes[lane].decode
+    lost = dict(zip(NOT_OWN, (total.other, total.throttled), strict=True))
+    work = dict(zip(stage.work, total.work, strict=False))
     model = _Model()
     for epoch, part in parts:
         cost = session.costs.get((number, epoch))
-        shares = None
-        if on_wall and stage.group in ATTRIBUTED:
-            shares = attribution.of(number, epoch)
+        shares = attribution.of(number, epoch) if on_wall and stage.group in ATTRIBUTED else None
         model.add(cost, part, roof_table, shares or by_law(cost, part, roof_table))
     known, timed = model.known, model.known and bool(roof_table)
-    found = model.parts(total) if timed else None
-    verdict = judge(model.evidence(stage, total, found, bool(roof_table), counts_steps(session), frames))
-
-    def if_available(value: float, available: bool) -> float | None:
-        return value if available else None
-
-    def taken(names: Iterable[str]) -> float | None:
-        return None if found is None else sum(found.likely[name] for name in names)
-
-    compute, memory = taken(COMPUTE_PARTS), taken(MEMORY_PARTS)
-    rest = None
-    if compute is not None and memory is not None:
+    divided = model.parts(lost) if timed else None
+    # The count that says most about how often the stage touched its data.
+    unit = max(work, key=lambda each: work[each], default="") if model.scattered else ""
+    verdict = judge(
+        Evidence(
+            time_ns=total.own,
+            calls=total.calls,
+            frames=total.frames,
+            all_frames=frames,
+            parts=divided.own if divided else None,
+            least_ns=model.least if timed else None,
+            bytes_min=model.bytes_min if known else None,
+            missing=tuple(dict.fromkeys(model.missing)),
+            replayed=model.replays > 0,
+            device=model.device,
+            unit=unit,
+            units=work.get(unit, 0.0),
+            reason=model.reason,
+            roofs=bool(roof_table),
+            unknown=model.unknown,
+            launches=model.launches,
+            frame="step" if counts_steps(session) else "frame",
+        )
+    )
+    compute = memory = rest = None
+    if divided is not None:
+        compute, memory = (sum(divided.likely[name] for name in names) for names in (COMPUTE_PARTS, MEMORY_PARTS))
         rest = max(total.own - compute - memory, 0.0)
+    law = {
+        "arithmetic": model.arithmetic,
+        "bandwidth": model.traffic_min,
+        "latency": model.latency,
+        "calls": model.called,
+    }
     return StageRow(
         name=stage.name,
         group=stage.group,
@@ -242,43 +251,35 @@ def _row(
         time_ns=total.time,
         share=total.time / wall_ns if wall_ns and on_wall else None,
         calls=round(total.calls) or 1,
-        flops=if_available(sum(model.operations.values()), known),
-        bytes_min=if_available(model.bytes_min, known),
-        bytes_max=if_available(model.bytes_max, known),
-        work={**_counts(stage, total), "frames": total.frames},
-        working_set=if_available(model.working_set, known),
+        flops=sum(model.operations.values()) if known else None,
+        bytes_min=model.bytes_min if known else None,
+        bytes_max=model.bytes_max if known else None,
+        work={**work, "frames": total.frames},
+        working_set=model.working_set if known else None,
         verdict=verdict.verdict,
         evidence=verdict.evidence,
         sentence=verdict.sentence,
         defect=verdict.defect,
         too_close=verdict.too_close,
-        transferred=if_available(model.transferred, known),
+        transferred=model.transferred if known else None,
         operations=model.operations if known else {},
-        arithmetic_ns=if_available(model.arithmetic, timed and not model.unknown),
-        traffic_min_ns=if_available(model.traffic_min, timed),
+        arithmetic_ns=model.arithmetic if timed and not model.unknown else None,
+        traffic_min_ns=model.traffic_min if timed else None,
         compute_ns=compute,
         memory_ns=memory,
         unexplained_ns=rest,
-        lost_ns=_lost(total) if on_wall else None,
-        law=model.law if timed else {},
-        parts=found,
+        lost_ns=lost if on_wall else None,
+        law={name: ns for name, ns in law.items() if ns > 0} if timed else {},
+        parts=divided,
         replays=model.replays,
     )
-
-
-def _lost(total: Sums) -> dict[str, float]:
-    return dict(zip(NOT_OWN, (total.other, total.throttled), strict=True))
-
-
-def _counts(stage: StageInfo, total: Sums) -> dict[str, float]:
-    return dict(zip(stage.work, total.work, strict=False))
 
 
 @dataclass
 class _Model:
     """What the cost laws and the shares say of a stage; `known` is false where any of its epochs has no law.
 
-    `replays`: of the epoch that has fewest.
+    `ends`: ns of SHARES, the likely ones and the ends of their intervals, [3, SHARES].
     """
 
     known: bool = True
@@ -299,12 +300,11 @@ class _Model:
     called: float = 0.0
     replayed: list[int] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    likely: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
-    low: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
-    high: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
+    ends: Array = field(default_factory=lambda: np.zeros((3, len(SHARES))))
 
     @property
     def replays(self) -> int:
+        """Of the epoch that has fewest."""
         return min(self.replayed, default=0)
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable, shares: Shares | None) -> None:
@@ -325,17 +325,12 @@ class _Model:
         self.launches += sum(n for kind, n in counts.calls.items() if kind.startswith("launch@"))
         if not roof_table or shares is None:
             return
-        own = part.own
-        self.least += shares.least * own
+        self.least += shares.least * part.own
         self.replayed.append(shares.replays)
         # Arithmetic of which a part has no roof is unknown, not what the rest takes.
         self.unknown |= shares.unknown
         self.missing += shares.missing
-        for sums, ends in zip(
-            (self.likely, self.low, self.high), (shares.likely, shares.low, shares.high), strict=True
-        ):
-            for name, share in zip(SHARES, ends.tolist(), strict=True):
-                sums[name] += share * own
+        self.ends += np.stack([shares.likely, shares.low, shares.high]) * part.own
         machine = MachineCosts(roof_table)
         for name, count in counts.operations.items():
             peak = machine.operation_ns(name, cost.threads)
@@ -349,50 +344,7 @@ class _Model:
         if memory is not None:
             self.traffic_min += counts.bytes_min * NS / memory.median
 
-    @property
-    def law(self) -> dict[str, float]:
-        """What the parts of the law count, in ns at the roofs, where there is any of it."""
-        found = {
-            "arithmetic": self.arithmetic,
-            "bandwidth": self.traffic_min,
-            "latency": self.latency,
-            "calls": self.called,
-        }
-        return {name: ns for name, ns in found.items() if ns > 0}
-
-    def parts(self, total: Sums) -> Parts:
-        """The time by part, what was lost among them."""
-        found = [dict(ends) for ends in (self.likely, self.low, self.high)]
-        for ends in found:
-            ends |= _lost(total)
-        return Parts(*({name: ends[name] for name in PARTS} for ends in found))
-
-    def evidence(
-        self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool, frames: int
-    ) -> Evidence:
-        """Return the evidence for the verdict on a stage in a stretch of `frames` frames.
-
-        It is on the stage's own time, without other programs. `parts`: None without a law or roofs.
-        """
-        counts = _counts(stage, total) if self.scattered else {}
-        # The count that says most about how often the stage touched its data.
-        unit = max(counts, key=lambda each: counts[each], default="")
-        return Evidence(
-            time_ns=total.own,
-            calls=total.calls,
-            frames=total.frames,
-            all_frames=frames,
-            parts=None if parts is None else parts.own,
-            least_ns=None if parts is None else self.least,
-            bytes_min=self.bytes_min if self.known else None,
-            missing=tuple(dict.fromkeys(self.missing)),
-            replayed=self.replays > 0,
-            device=self.device,
-            unit=unit,
-            units=counts.get(unit, 0.0),
-            reason=self.reason,
-            roofs=roofs,
-            unknown=self.unknown,
-            launches=self.launches,
-            frame="step" if of_steps else "frame",
-        )
+    def parts(self, lost: dict[str, float]) -> Parts:
+        """The time by part, what was `lost` among them."""
+        rows = (dict(zip(SHARES, row, strict=True)) | lost for row in self.ends.tolist())
+        return Parts(*({name: row[name] for name in PARTS} for row in rows))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.costs import CHASE, KERNEL_CALL, Accesses, Cost, Linear
+from profiler.costs import KERNEL_CALL, Accesses, Cost, Linear
 from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof, RoofTable
 
 LINE_BYTES: Final = 64
@@ -39,14 +39,8 @@ class Sums(NamedTuple):
     def plus(self, more: Sums) -> Sums:
         """Return the sums of both."""
         w0, w1, w2 = (a + b for a, b in zip(self.work, more.work, strict=True))
-        return Sums(
-            self.time + more.time,
-            self.other + more.other,
-            self.calls + more.calls,
-            self.frames + more.frames,
-            (w0, w1, w2),
-            self.throttled + more.throttled,
-        )
+        time, other, calls, frames = (a + b for a, b in zip(self[:4], more[:4], strict=True))
+        return Sums(time, other, calls, frames, (w0, w1, w2), self.throttled + more.throttled)
 
 
 class Counts(NamedTuple):
@@ -89,19 +83,10 @@ def counted(cost: Cost, sums: Sums) -> Counts:
     fixed = 0.0 if cost.scattered else max(cost.bytes_min.fixed, 0.0) * sums.calls
     compiled = cost.calls.get(KERNEL_CALL, Linear())
     first = min(compiled.fixed, 1.0) * sums.calls + min(compiled.per_frame, 1.0) * sums.frames
-    return Counts(
-        {name: total(law) for name, law in cost.operations.items()},
-        least,
-        fixed,
-        max(least - fixed, 0.0),
-        max(least, most),
-        cost.working_set_bytes,
-        tuple((each, total(each.count)) for each in cost.accesses),
-        {name: total(law) for name, law in cost.calls.items()},
-        first,
-        cost.threads,
-        cost.device,
-    )
+    operations, calls = ({name: total(law) for name, law in laws.items()} for laws in (cost.operations, cost.calls))
+    accesses = tuple((each, total(each.count)) for each in cost.accesses)
+    streams = least, fixed, max(least - fixed, 0.0), max(least, most), cost.working_set_bytes
+    return Counts(operations, *streams, accesses, calls, first, cost.threads, cost.device)
 
 
 NS: Final = 1e9
@@ -138,8 +123,7 @@ class MachineCosts:
 
     def _peak(self, name: str, threads: int) -> Roof | None:
         found = [self._table.rate(name, threads), self._table.kernel(name, threads)]
-        head = name.partition("@")[0]
-        if ":" not in name and "@" not in name and not _SCALAR.match(head):
+        if ":" not in name and "@" not in name and not _SCALAR.match(name):
             # A product is multiply-adds: no library's is faster than these in vectors.
             found.append(self._table.rate("fma", threads))
         return max(filter(None, found), key=lambda roof: roof.median, default=None)
@@ -172,30 +156,16 @@ class MachineCosts:
             return self._values(roof)
         return roof.low * np.maximum(self._values(roof) / roof.median, 1.0)
 
-    def least_call_ns(self, kind: str) -> Array:
-        """ns of a call of that kind, at least: one without arrays and a span."""
-        return self.call_ns("numba" if kind == KERNEL_CALL else kind)
-
     def first_call_ns(self) -> Array:
         """ns that a call of a compiled kernel takes longer after other data."""
-        hot = self._table.call(KERNEL_CALL)
-        cold = self._table.call(KERNEL_CALL, AFTER_BYTES)
+        hot, cold = (self._table.call(KERNEL_CALL, size) for size in (0, AFTER_BYTES))
         if hot is None or cold is None:
             return np.zeros(1)
-        longer: Array = np.maximum(self._values(cold) - self._values(hot), 0.0)
-        return longer
-
-    def chase_ns(self) -> Array:
-        """ns of an access to memory that waits for the one before."""
-        return self.access_ns(CHASE, MEMORY)
+        return np.asarray(np.maximum(self._values(cold) - self._values(hot), 0.0))
 
     def _values(self, roof: Roof) -> Array:
         if not self._draws:
             return np.array([roof.median])
-        place = self._places.get(roof.key)
-        if place is None:
-            drawn = self._rng.uniform(0.0, 1.0, self._draws)
-            place = self._places[roof.key] = np.concatenate([[0.5], drawn])
-        ends = [roof.low, roof.median, roof.high]
-        found: Array = np.interp(place, [0.0, 0.5, 1.0], ends)
-        return found
+        if roof.key not in self._places:
+            self._places[roof.key] = np.concatenate([[0.5], self._rng.uniform(0.0, 1.0, self._draws)])
+        return np.asarray(np.interp(self._places[roof.key], [0.0, 0.5, 1.0], [roof.low, roof.median, roof.high]))

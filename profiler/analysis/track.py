@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
-from profiler.analysis.attribution import SHARES, Attribution
+from profiler.analysis.attribution import SHARES, Attribution, Shares
 from profiler.analysis.categories import CATEGORIES, NOT_ATTRIBUTED, NOT_OWN, OVERHEAD, UNEXPLAINED
 from profiler.analysis.machine_costs import Sums
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
@@ -191,7 +191,7 @@ class CostTrack:
                 key = stage, epoch
                 totals[key] = totals[key].plus(sums) if key in totals else sums
         self.attribution.update(session, totals)
-        factors = {row: _factors(self.attribution.likely(*key)) for key, row in self._rows.items()}
+        factors = {row: _factors(self.attribution.of(*key, draws=0)) for key, row in self._rows.items()}
         known = self._factors
         anew = any(factors[row] != before for row, before in known.items())
         self._factors = factors
@@ -317,11 +317,11 @@ def _give_lost(spread: Spread, lost: Array, at: Array | None = None) -> None:
         spread.give(number, row, at)
 
 
-def _factors(likely: Array | None) -> tuple[float, float]:
+def _factors(shares: Shares | None) -> tuple[float, float]:
     """How much of a stage's own time is compute and memory, in STEPS; where that is unknown, none."""
-    if likely is None:
+    if shares is None:
         return 0.0, 0.0
-    by_name = dict(zip(SHARES, likely.tolist(), strict=True))
+    by_name = dict(zip(SHARES, shares.likely.tolist(), strict=True))
     compute = round(STEPS * sum(by_name[name] for name in COMPUTE_PARTS))
     unexplained = round(STEPS * by_name[NOT_ATTRIBUTED])
     return compute / STEPS, max(STEPS - compute - unexplained, 0) / STEPS
