@@ -70,8 +70,7 @@ class Spread:
     def give_sum(self, row: int, of: Iterable[int]) -> None:
         """Give `row` the sum of the rows `of`: exact, so it is theirs in every frame."""
         for sums in (self.share, self.rest):
-            some = [sums[number] for number in of if number in sums]
-            if some:
+            if some := [sums[number] for number in of if number in sums]:
                 sums[row] = np.sum(some, axis=0)
 
 
@@ -83,22 +82,38 @@ class _Pieces(NamedTuple):
     begun: slice[int, None]
 
 
+SHARE, REST = range(2)
+
+
+class _Row:
+    """Of each stretch, what every frame has and what its first one has on top: `values` of SHARE and REST.
+
+    `used`: where something is not zero, since pages that nobody has written to take no memory. `before`: sums before
+    each group of stretches, known of the first `summed` ones: made when they are asked for.
+    """
+
+    __slots__ = ("before", "summed", "used", "values")
+
+    def __init__(self, room: int) -> None:
+        self.values: list[F64] = [zeros(room), zeros(room)]
+        self.used = [False, False]
+        self.before: F64 = zeros(room // GROUP + 1)
+        self.summed = 0
+
+    def widen(self, count: int, room: int) -> None:
+        self.values = [_wider(self.values[part], count * self.used[part], room) for part in (SHARE, REST)]
+        self.before = _wider(self.before, self.summed + 1, room // GROUP + 1)
+
+
 class PerFrame:
     """Sums per frame by row, grown by `add`; `frames` of them so far, all zero where nothing was added."""
 
     def __init__(self, rows: int) -> None:
         self.frames = 0
-        self._count = 0
+        self.stretches = 0
         # After the last stretch comes a group of empty ones, which begin where it ends.
-        self._begins = np.zeros(FIRST_ROOM, np.int64)
-        self._share: list[F64] = []
-        self._rest: list[F64] = []
-        # Sums before each group of stretches, known of the first ones: made when they are asked for.
-        self._before: list[F64] = []
-        self._summed: list[int] = []
-        # Rows of which something is not zero: pages that nobody has written to take no memory.
-        self._shared: set[int] = set()
-        self._rested: set[int] = set()
+        self.begins = np.zeros(FIRST_ROOM, np.int64)
+        self.rows: list[_Row] = []
         # From which stretch on rows were added to since they were mixed last.
         self._unmixed = 0
         # What was asked last, as the rows are asked for the same frames one after the other.
@@ -106,47 +121,33 @@ class PerFrame:
         for _ in range(rows):
             self.new_row()
 
-    @property
-    def stretches(self) -> int:
-        return self._count
-
     def new_row(self) -> int:
-        """Add a row of zeros and return its number."""
-        room = len(self._begins)
-        self._share.append(zeros(room))
-        self._rest.append(zeros(room))
-        self._before.append(zeros(room // GROUP + 1))
-        self._summed.append(0)
-        return len(self._share) - 1
+        self.rows.append(_Row(len(self.begins)))
+        return len(self.rows) - 1
 
     def reserve(self, stretches: int) -> None:
-        """Allocate room for about `stretches` stretches at once."""
         room = stretches + GROUP
-        if room > len(self._begins):
-            self._begins = _wider(self._begins, self._count + GROUP, room)
-            for number in range(len(self._share)):
-                shared, rested = number in self._shared, number in self._rested
-                self._share[number] = _wider(self._share[number], self._count * shared, room)
-                self._rest[number] = _wider(self._rest[number], self._count * rested, room)
-                known = self._summed[number] + 1
-                self._before[number] = _wider(self._before[number], known, room // GROUP + 1)
+        if room > len(self.begins):
+            self.begins = _wider(self.begins, self.stretches + GROUP, room)
+            for row in self.rows:
+                row.widen(self.stretches, room)
 
     # -- adding ------------------------------------------------------------------------------------
 
     def add(self, spread: Spread) -> None:
-        """Add what the runs of `spread` got."""
         if not len(spread.first):
             return
         first, last = spread.first, spread.first + spread.frames
         begin = self._cut(first, last)
         self._unmixed = min(self._unmixed, begin)
-        cuts = self._begins[begin : self._count]
+        cuts = self.begins[begin : self.stretches]
         at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
         alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
         for number, share in spread.share.items():
-            self._summed[number] = min(self._summed[number], begin // GROUP)
-            self._shared.add(number)
-            store, rest = self._share[number][begin : self._count], spread.rest[number]
+            row, rest = self.rows[number], spread.rest[number]
+            row.summed = min(row.summed, begin // GROUP)
+            row.used[SHARE] = True
+            store = row.values[SHARE][begin : self.stretches]
             if alone:
                 store[at] += share
             else:
@@ -155,41 +156,41 @@ class PerFrame:
                 steps -= np.bincount(after, share, len(cuts) + 1)
                 store += np.cumsum(steps[:-1])
             if rest.any():
-                self._rested.add(number)
-                self._rest[number][begin : self._count] += np.bincount(at, rest, len(cuts))
+                row.used[REST] = True
+                row.values[REST][begin : self.stretches] += np.bincount(at, rest, len(cuts))
 
     def mix(self, targets: Sequence[int], rest: int, factors: Mapping[int, Sequence[float]], *, anew: bool) -> None:
         """Make `targets` of other rows: of each row of `factors` so much goes to each, and what is left to `rest`.
 
         Nothing else is ever added to these rows. `anew`: other factors than the last time, so that all of it is made.
         """
-        begin, end = 0 if anew else self._unmixed, self._count
+        begin, end = 0 if anew else self._unmixed, self.stretches
         self._unmixed = end
         if begin >= end:
             return
-        for stores, numbers in ((self._share, self._shared), (self._rest, self._rested)):
-            some = [number for number in factors if number in numbers]
+        for part in (SHARE, REST):
+            some = [(self.rows[number], factors[number]) for number in factors if self.rows[number].used[part]]
             found = np.zeros((len(targets) + 1, end - begin))
-            for number in some:
-                left = stores[number][begin:end].copy()
-                for place, factor in enumerate(factors[number]):
-                    part = grains(factor * stores[number][begin:end])
-                    found[place] += part
-                    left -= part
+            for row, shares in some:
+                values = row.values[part][begin:end]
+                left = values.copy()
+                for place, factor in enumerate(shares):
+                    mixed = grains(factor * values)
+                    found[place] += mixed
+                    left -= mixed
                 found[-1] += left
-            for target, values in zip((*targets, rest), found, strict=True):
-                if some or target in numbers:
-                    self._summed[target] = min(self._summed[target], begin // GROUP)
-                    stores[target][begin:end] = values
-                    numbers.add(target)
+            for number, values in zip((*targets, rest), found, strict=True):
+                target = self.rows[number]
+                if some or target.used[part]:
+                    target.summed = min(target.summed, begin // GROUP)
+                    target.values[part][begin:end] = values
+                    target.used[part] = True
 
     def _cut(self, first: I64, last: I64) -> int:
         """Cut where runs begin and end; return the stretch from which on others may have changed."""
         low, end = int(first.min()), max(self.frames, int(last.max()))
-        begin = self._count
-        if low < self.frames:
-            begin = self._stretch(low)
-        known = self._begins[begin : self._count]
+        begin = self.stretch(low) if low < self.frames else self.stretches
+        known = self.begins[begin : self.stretches]
         # Sorted pieces, which this sort merges.
         cuts = np.sort(np.concatenate([known, [self.frames], first, last]), kind="stable")
         new = np.ones(len(cuts), bool)
@@ -198,26 +199,28 @@ class PerFrame:
         if len(cuts) != len(known):
             self._replace(begin, cuts)
             self.frames = end
-            self._begins[self._count : self._count + GROUP] = end
+            self.begins[self.stretches : self.stretches + GROUP] = end
         return begin
 
     def _replace(self, begin: int, cuts: I64) -> None:
         """Let the stretches from number `begin` on begin at `cuts`, among which are those where they begin now."""
-        known = self._begins[begin : self._count].copy()
+        known = self.begins[begin : self.stretches].copy()
         count = begin + len(cuts)
-        if count + GROUP > len(self._begins):
-            self.reserve(max(count, 2 * len(self._begins)))
-        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
+        if count + GROUP > len(self.begins):
+            self.reserve(max(count, 2 * len(self.begins)))
+        for row in self.rows:
+            row.summed = min(row.summed, begin // GROUP)
         if len(known):
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
             whole = old & (known[parent] == cuts)
-            for numbers, stores, kept in ((self._shared, self._share, old), (self._rested, self._rest, whole)):
-                for number in numbers:
-                    store = stores[number]
-                    store[begin:count] = np.where(kept, store[begin : self._count][parent], 0.0)
-        self._begins[begin:count] = cuts
-        self._count = count
+            for row in self.rows:
+                for part, kept in ((SHARE, old), (REST, whole)):
+                    if row.used[part]:
+                        store = row.values[part]
+                        store[begin:count] = np.where(kept, store[begin : self.stretches][parent], 0.0)
+        self.begins[begin:count] = cuts
+        self.stretches = count
         self._asked = None
 
     # -- asking ------------------------------------------------------------------------------------
@@ -226,80 +229,44 @@ class PerFrame:
         """The first `frames` frames of a row, as they are until something is added."""
         return FrameRow(self, number, min(frames, self.frames))
 
-    def _stretch(self, frame: int) -> int:
-        return int(np.searchsorted(self._begins[: self._count], frame, side="right")) - 1
+    def stretch(self, frame: int) -> int:
+        return int(np.searchsorted(self.begins[: self.stretches], frame, side="right")) - 1
 
-    def _pieces(self, first: int, last: int) -> _Pieces:
+    def pieces(self, first: int, last: int) -> _Pieces:
         """What lies under the frames first … last − 1, one at least."""
         if self._asked is not None and self._asked[0] == (first, last):
             return self._asked[1]
-        low = self._stretch(first)
-        high = int(np.searchsorted(self._begins[: self._count], last))
-        edges = np.append(self._begins[low:high], last)
+        low = self.stretch(first)
+        high = int(np.searchsorted(self.begins[: self.stretches], last))
+        edges = np.append(self.begins[low:high], last)
         begun = slice(int(edges[0] != first), None)
         edges[0] = first
         found = _Pieces(slice(low, high), np.diff(edges), begun)
         self._asked = (first, last), found
         return found
 
-    def values(self, number: int, first: int, last: int) -> F64:
-        """The values of the frames first … last − 1 of a row, [frames]."""
-        if last <= first:
-            return np.empty(0)
-        under, frames, begun = self._pieces(first, last)
-        share = self._share[number][under]
-        # Where a block has one frame, so has a stretch.
-        found: F64 = share.copy() if len(share) == last - first else np.repeat(share, frames)
-        if number in self._rested:
-            found[self._begins[under][begun] - first] += self._rest[number][under][begun]
-        return found
-
-    def total(self, number: int, first: int, last: int) -> float:
-        """Sum over the frames first … last − 1 of a row."""
-        if last <= first:
-            return 0.0
-        low = high = 0
-        if last - first > LONG * GROUP:
-            low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
-        if high - low > LONG:
-            begin, end = int(self._begins[low * GROUP]), int(self._begins[high * GROUP])
-            within = float(np.diff(self._sums(number)[[low, high]])[0])
-            return self.total(number, first, begin) + within + self.total(number, end, last)
-        under, frames, begun = self._pieces(first, last)
-        sums = self._share[number][under] * frames
-        sums[begun] += self._rest[number][under][begun]
-        return float(sums.sum())
-
-    def highest(self, number: int, first: int, last: int) -> tuple[int, float]:
-        """The first of the highest frames among first … last − 1 of a row, and its value: no rest is below zero."""
-        under, _, begun = self._pieces(first, last)
-        values = self._share[number][under].copy()
-        values[begun] += self._rest[number][under][begun]
-        at = int(np.argmax(values))
-        return max(first, int(self._begins[under.start + at])), float(values[at])
-
     def area(self, numbers: Sequence[int], at: F64) -> F64:
         """Integral of some rows from the first frame to `at` [k], which frames may be cut, [rows, k]."""
-        begins = self._begins[: self._count]
+        begins = self.begins[: self.stretches]
         stretch = np.searchsorted(begins, np.minimum(at.astype(np.int64), self.frames - 1), "right")
         group = (stretch - 1) // GROUP
         # Of every stretch of the group: how much of it lies before `at`, and of its first frame.
         under = group[:, None] * GROUP + np.arange(GROUP)
-        begin = self._begins.take(under)
+        begin = self.begins.take(under)
         into = np.maximum(at[:, None] - begin, 0.0)
         of_first = np.minimum(into, 1.0)
-        np.minimum(into, self._begins.take(under + 1) - begin, out=into)
+        np.minimum(into, self.begins.take(under + 1) - begin, out=into)
         # All rows in one go, as each by itself takes longer where few frames are asked for.
         shape = (len(numbers), *under.shape)
         share, rest = np.zeros(shape), np.zeros(shape)
         before = np.zeros(shape[:2])
         rested = False
-        for i, number in enumerate(numbers):
-            if number in self._shared:
-                self._share[number].take(under, out=share[i], mode="clip")
-                self._sums(number).take(group, out=before[i], mode="clip")
-            if number in self._rested:
-                self._rest[number].take(under, out=rest[i], mode="clip")
+        for i, row in enumerate(self.rows[number] for number in numbers):
+            if row.used[SHARE]:
+                row.values[SHARE].take(under, out=share[i], mode="clip")
+                self.sums(row).take(group, out=before[i], mode="clip")
+            if row.used[REST]:
+                row.values[REST].take(under, out=rest[i], mode="clip")
                 rested = True
         found: F64 = np.einsum("rkg,kg->rk", share, into)
         if rested:
@@ -307,19 +274,18 @@ class PerFrame:
         found += before
         return found
 
-    def _sums(self, number: int) -> F64:
+    def sums(self, row: _Row) -> F64:
         """Sum of a row before each group, [groups], strictly in order: the same bits in pieces and at once."""
-        known, full = self._summed[number], self._count // GROUP
-        before = self._before[number][: full + 1]
+        known, full = row.summed, self.stretches // GROUP
+        before = row.before[: full + 1]
         if known < full:
             new = slice(known * GROUP, full * GROUP)
-            frames = np.diff(self._begins[new.start : new.stop + 1])
-            sums = self._share[number][new] * frames
-            if number in self._rested:
-                sums += self._rest[number][new]
+            sums = row.values[SHARE][new] * np.diff(self.begins[new.start : new.stop + 1])
+            if row.used[REST]:
+                sums += row.values[REST][new]
             before[known + 1 :] = sums.reshape(-1, GROUP).sum(axis=1)
             np.add.accumulate(before[known:], out=before[known:])
-            self._summed[number] = full
+            row.summed = full
         return before
 
 
@@ -331,6 +297,7 @@ class FrameRow:
     def __init__(self, store: PerFrame, number: int, frames: int) -> None:
         self.store = store
         self.number = number
+        self._row = store.rows[number]
         self._frames = frames
 
     def __len__(self) -> int:
@@ -339,15 +306,43 @@ class FrameRow:
     def __getitem__(self, part: slice[int | None, int | None, None]) -> F64:
         """Values of a slice without a step, [frames]."""
         first, last, _ = part.indices(self._frames)
-        return self.store.values(self.number, first, last)
+        if last <= first:
+            return np.empty(0)
+        under, frames, begun = self.store.pieces(first, last)
+        share, rest = (values[under] for values in self._row.values)
+        # Where a block has one frame, so has a stretch.
+        found: F64 = share.copy() if len(share) == last - first else np.repeat(share, frames)
+        if self._row.used[REST]:
+            found[self.store.begins[under][begun] - first] += rest[begun]
+        return found
 
     def total(self, first: int, last: int) -> float:
         """Sum over the frames first … last − 1, as far as they are there."""
-        return self.store.total(self.number, max(0, first), min(last, self._frames))
+        first, last = max(0, first), min(last, self._frames)
+        if last <= first:
+            return 0.0
+        low = high = 0
+        if last - first > LONG * GROUP:
+            low, high = -(-(self.store.stretch(first) + 1) // GROUP), self.store.stretch(last - 1) // GROUP
+        if high - low > LONG:
+            begin, end = int(self.store.begins[low * GROUP]), int(self.store.begins[high * GROUP])
+            within = float(np.diff(self.store.sums(self._row)[[low, high]])[0])
+            return self.total(first, begin) + within + self.total(end, last)
+        under, frames, begun = self.store.pieces(first, last)
+        share, rest = (values[under] for values in self._row.values)
+        sums = share * frames
+        sums[begun] += rest[begun]
+        return float(sums.sum())
 
     def highest(self, first: int, last: int) -> tuple[int, float]:
         """The first of the highest frames among first … last − 1, one at least, and its value."""
-        return self.store.highest(self.number, max(0, first), min(last, self._frames))
+        first = max(0, first)
+        under, _, begun = self.store.pieces(first, min(last, self._frames))
+        share, rest = (values[under] for values in self._row.values)
+        values = share.copy()
+        values[begun] += rest[begun]  # none is below zero
+        at = int(np.argmax(values))
+        return max(first, int(self.store.begins[under.start + at])), float(values[at])
 
 
 def _wider(values: Array, used: int, room: int) -> Array:

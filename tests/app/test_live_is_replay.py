@@ -69,7 +69,7 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
 def test_live_and_replay_show_the_same_numbers(bundled_speech, tmp_path, monkeypatch, short_runs):
     path = tmp_path / "run.asrs"
     # What scoring consists of is judged by all that is known at the time, and so by more in the replay.
-    monkeypatch.setattr(Attribution, "_of", lambda *_: None)
+    monkeypatch.setattr(Attribution, "of", lambda *_, **__: None)
     config = assign(presets.load("gmm-quick").config, {"pace": 4.0, "replay": 0.0})
     compiled(config, *({key: value} for _, key, value in Toggles().left))
     audio = (str(bundled_speech / "01-slt-morning.flac"),)

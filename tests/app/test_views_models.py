@@ -81,7 +81,7 @@ def all_models(session: Session, track: CostTrack, cursor: int) -> list[object]:
 
 def test_live_in_pieces_is_replay(tmp_path, monkeypatch):
     # What scoring consists of is judged by all that is known at the time, and so by more in the replay.
-    monkeypatch.setattr(Attribution, "_of", lambda *_: None)
+    monkeypatch.setattr(Attribution, "of", lambda *_, **__: None)
     sample = Sample(tmp_path / "live.asrs", frames=FRAMES, utterance_frames=256)
     live: dict[int, list[object]] = {}
     words: dict[int, object] = {}

@@ -385,7 +385,7 @@ def test_rows_may_be_written_to_after_a_sweep():
             store.add(spread)
         wanted[first : first + count] += amount
         store.mix((1,), 2, {0: (1.0,)}, anew=True)
-        assert store.total(0, 3, frames - 2) == wanted[3:-2].sum()
+        assert store.row(0, frames).total(3, frames - 2) == wanted[3:-2].sum()
         sweep()
         for number in range(2):
             np.testing.assert_array_equal(store.row(number, frames)[:], wanted)

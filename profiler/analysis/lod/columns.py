@@ -6,10 +6,7 @@ it adds an eighth of the values' size. Both give the same bits whether they were
 """
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,18 +19,11 @@ Values = Array | FrameRow
 FACTOR = 16
 """Blocks of one level that make a block of the next."""
 
-LARGE = 1 << 16
-"""Elements of each array from which threads are worth starting: some 100 µs for all of them."""
-
-MOST_THREADS = 4
-"""More than these only wait for memory."""
-
 PIECE = 1 << 15
 """Frames of a row that are looked at in one go: a quarter of a megabyte."""
 
 BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
-
 
 TOUCHED = 1e-6
 """Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
@@ -57,9 +47,9 @@ def column_edges(first: float, last: float, columns: int) -> F64:
     return np.arange(number, number + columns + 1, dtype=np.float64) * width
 
 
-def _area(rows: Sequence[FrameRow], at: F64) -> F64:
-    """Integral of rows of one `PerFrame` from the first frame to `at` [k], which frames may be cut, [rows, k]."""
-    return rows[0].store.area([row.number for row in rows], at)
+def _areas(rows: Sequence[FrameRow], edges: F64) -> F64:
+    """Integral of rows of one `PerFrame` between neighbours of `edges` [k + 1], which frames may be cut, [rows, k]."""
+    return np.diff(rows[0].store.area([row.number for row in rows], edges), axis=1)
 
 
 def totals(rows: Sequence[FrameRow], first: int, last: int) -> F64:
@@ -67,8 +57,7 @@ def totals(rows: Sequence[FrameRow], first: int, last: int) -> F64:
     first, last = max(0, first), min(last, len(rows[0]))
     if last <= first:
         return np.zeros(len(rows))
-    area = _area(rows, np.array([first, last], dtype=np.float64))
-    return area[:, 1] - area[:, 0]
+    return _areas(rows, np.array([first, last], dtype=np.float64))[:, 0]
 
 
 def means(rows: Sequence[FrameRow], edges: F64, end: int | None = None) -> F64:
@@ -84,7 +73,7 @@ def means(rows: Sequence[FrameRow], edges: F64, end: int | None = None) -> F64:
     width = np.diff(at)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         # The difference of two large sums may fall a rounding error below zero.
-        area = np.maximum(np.diff(_area(rows, at), axis=1), 0.0)
+        area = np.maximum(_areas(rows, at), 0.0)
         return np.where(width > TOUCHED, area.T / width, np.nan)
 
 
@@ -124,28 +113,28 @@ class Extremes:
 
     def _summarise(self, level: int, kept: int) -> None:
         """Rebuild the blocks of a level from `kept` on, each of FACTOR blocks of the level below."""
-        kept = min(kept, self._count[level])
-        full = self._count[level - 1] // FACTOR
-        below = self._below(level)
-        found = []
+        kept, full = min(kept, self._count[level]), self._count[level - 1] // FACTOR
+        low, high = self._below(level)
+        out = []
         for pyramid in (self._low, self._high):
             pyramid[level - 1] = _wider(pyramid[level - 1], kept, full)
-            found.append(pyramid[level - 1])
-        if kept < full:
-            reduced = partial(_reduce, below, found, kept, full)
-            run_parallel(reduced, range(len(below[0])), (full - kept) * FACTOR)
+            out.append(pyramid[level - 1])
+        # In pieces, whose temporary arrays reuse the same memory; `min` and `max` over a short axis are slower.
+        begins = np.arange(0, PIECE, FACTOR)
+        for number, (lower, upper) in enumerate(zip(low, high, strict=True)):
+            for first in range(kept, full, PIECE // FACTOR):
+                last = min(first + PIECE // FACTOR, full)
+                under, some = slice(first * FACTOR, last * FACTOR), begins[: last - first]
+                values = lower[under]
+                np.minimum.reduceat(values, some, out=out[0][number, first:last])
+                np.maximum.reduceat(values if upper is lower else upper[under], some, out=out[1][number, first:last])
         self._count[level] = full
 
     def _below(self, level: int) -> tuple[Sequence[Values], Sequence[Values]]:
+        """Lower and upper ends by series of the blocks that a level is made of."""
         if level == 1:
             return self._rows
         return list(self._low[level - 2]), list(self._high[level - 2])
-
-    def _blocks(self, level: int, begin: int, end: int) -> tuple[list[Array], list[Array]]:
-        """Lower and upper ends of blocks [begin, end) of a level by series, [end − begin] each."""
-        low, high = self._below(level + 1)
-        lower = [row[begin:end] for row in low]
-        return lower, lower if high is low else [row[begin:end] for row in high]
 
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
         """Minimum and maximum per column, each [columns, series]; NaN where a column has no frame.
@@ -153,84 +142,44 @@ class Extremes:
         `edges`: in frames [columns + 1]; a frame that a column only touches counts. `end`: the first frame that is not
         there.
         """
+        nothing = np.full((len(edges) - 1, len(self._rows[0])), np.nan)
         stop = len(self) if end is None else min(end, len(self))
         if not stop:
-            nothing = np.full((len(edges) - 1, len(self._rows[0])), np.nan)
             return nothing, nothing.copy()
         per_column = (edges[-1] - edges[0]) / (len(edges) - 1)
-        level = 0
+        level, size = 0, 1
         while (
             level + 1 < len(self._count)
-            and per_column >= BLOCKS_PER_COLUMN * FACTOR ** (level + 1)
+            and per_column >= BLOCKS_PER_COLUMN * size * FACTOR
             # Only whole blocks before the playhead: the rest is read one level down.
-            and stop // FACTOR ** (level + 1) > 0
+            and stop >= size * FACTOR
         ):
-            level += 1
-        return self._columns(edges, level, stop)
-
-    def _columns(self, edges: F64, level: int, stop: int) -> tuple[F64, F64]:
-        """Minimum and maximum per column, from the blocks of a level and the frames after the last whole one."""
-        size = FACTOR**level
+            level, size = level + 1, size * FACTOR
         whole = stop // size
         start = np.floor(np.clip(edges[:-1], 0, stop) / size).astype(np.int64)
         after = np.ceil(np.clip(edges[1:], 0, stop) / size).astype(np.int64)
-        begin, end = int(start[0]), max(int(after[-1]), 1)
-        ends = self._blocks(level, begin, min(end, whole))
-        if whole * size < stop and end > whole:
+        begin, last = int(start[0]), max(int(after[-1]), 1)
+        low, high = self._below(level + 1)
+        lower = [row[begin : min(last, whole)] for row in low]
+        upper = lower if high is low else [row[begin : min(last, whole)] for row in high]
+        if whole * size < stop and last > whole:
             tail = slice(whole * size, stop)
-            ends = (
-                [np.append(b, row[tail].min()) for b, row in zip(ends[0], self._rows[0], strict=True)],
-                [np.append(b, row[tail].max()) for b, row in zip(ends[1], self._rows[1], strict=True)],
+            lower, upper = (
+                [np.append(blocks, least(row[tail])) for blocks, row in zip(some, rows, strict=True)]
+                for some, rows, least in zip((lower, upper), self._rows, (np.min, np.max), strict=True)
             )
-        there = (edges[1:] > 0) & (edges[:-1] < stop)
-        blocks = len(ends[0][0])
+        blocks = len(lower[0])
         if not blocks:
-            nothing = np.full((len(there), len(ends[0])), np.nan)
             return nothing, nothing.copy()
+        there = (edges[1:] > 0) & (edges[:-1] < stop)
         # From a column's start to the next one's, and the block that it ends in, which may be the next one's too.
         begins = np.minimum(start - begin, blocks - 1)
-        last = np.clip(after - begin, 1, blocks) - 1
+        ends = np.clip(after - begin, 1, blocks) - 1
         least, most = (
-            np.stack([extreme(extreme.reduceat(row, begins), row[last]) for row in some])
-            for extreme, some in zip((np.minimum, np.maximum), ends, strict=True)
+            np.stack([extreme(extreme.reduceat(row, begins), row[ends]) for row in some])
+            for extreme, some in zip((np.minimum, np.maximum), (lower, upper), strict=True)
         )
         return np.where(there, least, np.nan).T, np.where(there, most, np.nan).T
-
-
-def _reduce(
-    below: tuple[Sequence[Values], Sequence[Values]], out: Sequence[Array], kept: int, full: int, number: int
-) -> None:
-    """Write to row `number` of `out`, from `kept` to `full`, the extremes of each block of the same row of `below`.
-
-    Works on one piece at a time, so that temporary arrays stay small and reuse the same memory.
-    """
-    # `min` and `max` over a short axis are slower.
-    begins = np.arange(0, PIECE, FACTOR)
-    lower, upper = (rows[number] for rows in below)
-    for first in range(kept, full, PIECE // FACTOR):
-        last = min(first + PIECE // FACTOR, full)
-        values = lower[first * FACTOR : last * FACTOR]
-        some = begins[: last - first]
-        np.minimum.reduceat(values, some, out=out[0][number, first:last])
-        if upper is not lower:
-            values = upper[first * FACTOR : last * FACTOR]
-        np.maximum.reduceat(values, some, out=out[1][number, first:last])
-
-
-def run_parallel(work: Callable[[int], object], numbers: Iterable[int], size: int) -> None:
-    """Call `work` with every number in any order, each on about `size` elements of an array of its own.
-
-    Large arrays are worked on by threads: numpy releases the interpreter lock meanwhile.
-    """
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    threads = min(processors, MOST_THREADS) if size >= LARGE else 1
-    if threads == 1:
-        for number in numbers:
-            work(number)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, numbers):
-            pass
 
 
 def _wider(array: Array, used: int, needed: int) -> Array:
