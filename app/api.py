@@ -100,8 +100,7 @@ class Recording:
     @property
     def frame_ms(self) -> F64:
         """Wall time of each frame, ms [frames]."""
-        ms: F64 = self._track.wall_ns * 1e-6
-        return ms
+        return self._track.wall_row[:] * 1e-6
 
     @property
     def category_ms(self) -> dict[str, F64]:
@@ -112,7 +111,7 @@ class Recording:
     @property
     def work(self) -> dict[str, Array]:
         """Counts of each frame by name, [frames] each: "search tokens", "scoring gaussians" …"""
-        return self._track.work
+        return {name: row[:] for name, row in self._track.work_rows.items()}
 
     def breakdown(self, first: int | None = None, last: int | None = None) -> Breakdown:
         """Where the time of frames [first, last) went, by category and stage; of all without them."""

@@ -107,6 +107,6 @@ class _Side:
     def times(self, name: str) -> tuple[I64, F64]:
         """The frames on which a stage (or WHOLE) ran, and its ms on each."""
         if name == WHOLE:
-            return self._frames, self._track.wall_ns[self._frames] * 1e-6
+            return self._frames, self._track.wall_row[:][self._frames] * 1e-6
         ns = stage_ns(self._session, name, 0, int(self._track.n_frames))[self._frames]
         return self._frames[ns > 0], ns[ns > 0] * 1e-6

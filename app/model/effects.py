@@ -228,7 +228,7 @@ class Effects:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
         costs = track.categories_ns
-        own = track.wall_ns - costs[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
+        own = track.wall_row[:] - costs[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
         found = same.same_speech(session, own, end, sides.before, sides.after)
         if sides.in_turn:
             turns = self._in_turn(session, end)

@@ -10,19 +10,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis.categories import NOT_OWN
 from profiler.analysis.machine_costs import Sums
 from profiler.arrays import Array
-from profiler.session.format.grow import Growing, zeros
+from profiler.session.format.grow import Growing
 from profiler.spans import GROUPS, SPAN, TILING, WORK_COUNTS, Stage
 
 OTHER_COUNT: Final = "other_programs_ns"
 STOPPED_COUNT: Final = "stopped_ms"
 COUNTS: Final = (OTHER_COUNT, "throttled_ns", STOPPED_COUNT)
-"""Of a tile. A process may stand still for longer than a count holds in ns."""
-
-OTHER, THROTTLED, STOPPED = range(len(COUNTS))
-assert len(NOT_OWN) == STOPPED  # the categories come first, in their order
+"""Of a tile: the categories NOT_OWN in their order, then for how long the process stood still, which may be for longer
+than a count holds in ns."""
 
 _NS: Final = {STOPPED_COUNT: 1e6}
 
@@ -155,15 +152,12 @@ class StageSums:
         self._kinds.setdefault(kind, _Kind()).add(spans, positions, self._lost)
 
     def totals(self) -> Iterator[tuple[Kind, Sums]]:
-        for key, kind in self._kinds.items():
-            yield key, _sums(kind.total)
+        return ((key, _sums(kind.total)) for key, kind in self._kinds.items())
 
     def within(self, spans: Array, first: int, last: int) -> Iterator[tuple[Kind, Sums]]:
         """Give the sums of the frames first … last − 1 of each kind that has any."""
-        for key, kind in self._kinds.items():
-            sums = _sums(kind.within(spans, first, last, self._lost))
-            if sums.calls > 0:
-                yield key, sums
+        found = ((key, _sums(kind.within(spans, first, last, self._lost))) for key, kind in self._kinds.items())
+        return ((key, sums) for key, sums in found if sums.calls > 0)
 
 
 class _Lost:
@@ -197,44 +191,36 @@ class _Kind:
         self._positions = Growing(np.uint32)
         # The spans of the last chunk, which is not full: rare ones lie all over a session.
         self._rest: Array = np.empty(0, SPAN)
-        self._chunks = 0
-        self._sums = np.empty((1, _COLUMNS))
-        self._reach = np.empty((1, 2), np.int64)
+        self._sums, self._reach = Growing(np.float64, _COLUMNS), Growing(np.int64, 2)
         self._full: Array = np.zeros(_COLUMNS)
         self.total: Array = np.zeros(_COLUMNS)
 
     def add(self, spans: Array, positions: Array, lost: _Lost) -> None:
-        self._positions.extend(positions)
-        rest = self._positions.view[self._chunks * CHUNK :]
         chosen = np.concatenate([self._rest, pick(spans, positions)])
-        amounts = _amounts(chosen, rest, lost)
-        chunks = len(self._positions) // CHUNK
-        new, whole = slice(self._chunks, chunks), (chunks - self._chunks) * CHUNK
+        self._positions.extend(positions)
+        amounts = _amounts(chosen, self._positions.view[len(self._positions) - len(chosen) :], lost)
+        whole = len(chosen) // CHUNK * CHUNK
         if whole:
-            self._sums, self._reach = _grown(self._sums, chunks), _grown(self._reach, chunks)
             sums = amounts[:, :whole].reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
-            self._sums[new] = sums
+            self._sums.extend(sums)
             self._full = self._full + sums.sum(axis=0)
             first, end = (edge.reshape(-1, CHUNK) for edge in _frames(chosen[:whole]))
-            self._reach[new, 0], self._reach[new, 1] = first.min(axis=1), end.max(axis=1)
-            self._chunks = chunks
+            self._reach.extend(np.stack([first.min(axis=1), end.max(axis=1)], axis=1))
         self._rest = chosen[whole:].copy()
         self.total = self._full + amounts[:, whole:].sum(axis=1)
 
     def within(self, spans: Array, first: int, last: int, lost: _Lost) -> Array:
         """Sum up the frames first … last − 1, float64 [columns]."""
-        begin, end = self._reach[: self._chunks].T
+        begin, end = self._reach.view.T
         inside = (begin >= first) & (end <= last)
         edge = ~inside & (end > first) & (begin < last)
         at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
         positions = self._positions.view
-        edges = np.concatenate([positions[at.ravel()], positions[self._chunks * CHUNK :]])
+        edges = np.concatenate([positions[at.ravel()], positions[len(positions) - len(self._rest) :]])
         chosen = np.concatenate([pick(spans, edges[: at.size]), self._rest])
         begin, end = _frames(chosen)
         part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)
-        whole = self._sums[: self._chunks][inside].sum(axis=0)
-        total: Array = whole + _amounts(chosen, edges, lost) @ part
-        return total
+        return np.asarray(self._sums.view[inside].sum(axis=0) + _amounts(chosen, edges, lost) @ part)
 
 
 def _sums(columns: Array) -> Sums:
@@ -244,14 +230,11 @@ def _sums(columns: Array) -> Sums:
 
 def _amounts(spans: Array, positions: Array, lost: _Lost) -> Array:
     """What each span, at its position, adds to the sums, float64 [columns, n]."""
-    amounts = np.empty((_COLUMNS, len(spans)))
-    of_each = lost.of(positions)
-    amounts[0] = spans["duration_ns"] - of_each[STOPPED]
-    amounts[1], amounts[2] = of_each[OTHER], of_each[THROTTLED]
-    amounts[3] = 1.0
-    amounts[4] = spans["frames"]
-    for i in range(WORK_COUNTS):
-        amounts[5 + i] = spans[f"work{i}"]
+    amounts = np.ones((_COLUMNS, len(spans)))
+    other, throttled, stopped = lost.of(positions)
+    amounts[:3] = spans["duration_ns"] - stopped, other, throttled
+    for row, name in enumerate(("frames", "work0", "work1", "work2"), 4):
+        amounts[row] = spans[name]
     return amounts
 
 
@@ -259,12 +242,3 @@ def _frames(spans: Array) -> tuple[Array, Array]:
     """First frame and the one after the last, int64 [n]; a span that names no frames takes one."""
     begin = spans["first_frame"].astype(np.int64)
     return begin, begin + np.maximum(spans["frames"], 1)
-
-
-def _grown(values: Array, need: int) -> Array:
-    """`values` with room for `need` rows, twice as many as before where there are too few."""
-    if need <= len(values):
-        return values
-    larger = zeros((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
-    larger[: len(values)] = values
-    return larger

@@ -8,7 +8,7 @@ float64: they are the same bit for bit whether the session is read at once or in
 stretch of frames add up to its wall time.
 """
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -64,16 +64,17 @@ _WALL: Final = len(CATEGORIES)
 _STOPPED: Final = _WALL + 1
 """And after that: for how long the process stood still."""
 
+Named = TypeVar("Named", str, tuple[int, int])
+
 
 class CostTrack:
     """Per-frame rows and sums by stage of one session, grown by `update`.
 
-    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories]; `wall_ns` [n_frames]: their sum.
-    `work`: "group name" → float64 [n_frames]; counts of one name are added up over a group; SCORING_BYTES follows from
-    the cost laws. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` slice the same and
-    hold until the next update. `tiles`: how many there are. `misplaced`: spans beyond anything decoded, in no figure.
-    `attribution`: what each stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames
-    change.
+    `n_frames`: frames decoded so far. `category_rows`: ns by CATEGORIES; `wall_row`: their sum; `work_rows`: by "group
+    name", where counts of one name are added up over a group, and SCORING_BYTES, which follow from the cost laws. They
+    give arrays for slices of frames, and hold until the next update. `tiles`: how many there are. `misplaced`: spans
+    beyond anything decoded, in no figure. `attribution`: what each stage's time consists of. `stages`: sums by stage.
+    `generation` grows when earlier frames change.
     """
 
     def __init__(self) -> None:
@@ -100,18 +101,8 @@ class CostTrack:
 
     @property
     def categories_ns(self) -> Array:
-        """Time per frame and category, float64 [n_frames, categories] in ns; a category's frames lie in a row."""
-        return _read_only(np.stack([row[:] for row in self.category_rows]).T)
-
-    @property
-    def wall_ns(self) -> Array:
-        """Wall time of the decode lane per frame, float64 [n_frames] in ns."""
-        return _read_only(self.wall_row[:])
-
-    @property
-    def work(self) -> dict[str, Array]:
-        """Work counts per frame by name, float64 [n_frames] each."""
-        return {name: _read_only(row[:]) for name, row in self.work_rows.items()}
+        """Time per frame and category, float64 [n_frames, categories] in ns, made anew each time."""
+        return np.stack([row[:] for row in self.category_rows]).T
 
     @property
     def category_rows(self) -> list[FrameRow]:
@@ -166,8 +157,11 @@ class CostTrack:
             self._consumed += len(fresh)
             for lane in session.lanes.values():
                 mine = fresh[lane_of == lane.id]
+                # In no tile, but in the sums of their stages.
                 shown = _IS_OUTSIDE if lane.decode else _HAS_SUMS
-                self._sum_up(session, lane.id, mine[shown[codes[spans["stage"][mine]]]])
+                alone = mine[shown[codes[spans["stage"][mine]]]]
+                for at, stage, epoch in by_stage_and_epoch(spans["stage"][alone], spans["epoch"][alone]):
+                    self.stages.add((lane.id, stage, epoch), spans, alone[at])
                 if lane.decode:
                     changed |= self._take(session, lane.id, mine, codes)
         changed |= self._attribute(session)
@@ -175,13 +169,6 @@ class CostTrack:
             self._swept = self._consumed
             sweep()
         return changed
-
-    def _sum_up(self, session: Recorded, lane: int, positions: Array) -> None:
-        """Add spans that lie in no tile to the sums of their stages."""
-        spans = session.spans
-        stages, epochs = spans["stage"][positions], spans["epoch"][positions]
-        for at, stage, epoch in by_stage_and_epoch(stages, epochs):
-            self.stages.add((lane, stage, epoch), spans, positions[at])
 
     def _attribute(self, session: Recorded) -> bool:
         """Share out what scoring took; True where something else is said of frames that were there before."""
@@ -192,8 +179,7 @@ class CostTrack:
                 totals[key] = totals[key].plus(sums) if key in totals else sums
         self.attribution.update(session, totals)
         factors = {row: _factors(self.attribution.of(*key, draws=0)) for key, row in self._rows.items()}
-        known = self._factors
-        anew = any(factors[row] != before for row, before in known.items())
+        anew = any(factors[row] != before for row, before in self._factors.items())
         self._factors = factors
         self._sums.mix(_MIXED[:2], _MIXED[2], factors, anew=anew)
         self.generation += anew
@@ -226,23 +212,16 @@ class CostTrack:
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
             taken = taken[:, sound]
-        if len(leaves):
-            spread = Spread(leaves)
-            self._share_out(session, lane, leaves, positions, lost, spread)
-            self._put(spread)
-        if len(outer):
-            spread = Spread(outer)
-            spread.give(CATEGORIES.index(OVERHEAD), overhead - taken.sum(axis=0))
-            _give_lost(spread, taken)
-            self._put(spread)
+        of_leaves, of_tiles = Spread(leaves), Spread(outer)
+        self._share_out(session, lane, leaves, positions, lost, of_leaves)
+        of_tiles.give(CATEGORIES.index(OVERHEAD), overhead - taken.sum(axis=0))
+        _give_lost(of_tiles, taken)
+        for spread in (of_leaves, of_tiles):
+            # The wall time is the sum of the categories.
+            spread.give_sum(_WALL, (*range(_WALL), *self._rows.values()))
+            self._sums.add(spread)
         self._advance(outer, codes)
         return True
-
-    def _put(self, spread: Spread) -> None:
-        """Add what `spread` has, and the sum of its categories as wall time."""
-        own = self._rows.values()
-        spread.give_sum(_WALL, (*range(_WALL), *own))
-        self._sums.add(spread)
 
     def _share_out(
         self, session: Recorded, lane: int, leaves: Array, positions: Array, lost: Array, spread: Spread
@@ -260,29 +239,21 @@ class CostTrack:
             own = spans["duration_ns"] - taken.sum(axis=0)
             _give_lost(spread, taken, at)
             if stage.group == "scoring":
-                spread.give(self._row_of(number, epoch), own, at)
+                spread.give(self._row(self._rows, (number, epoch)), own, at)
                 cost = session.costs.get((number, epoch))
                 if cost is not None and not cost.is_empty:
-                    spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
+                    spread.give(self._row(self._work, SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             else:
                 spread.give(CATEGORIES.index(stage.group), own, at)
             for i, name in enumerate(stage.work):
-                row = self._row(f"{stage.group} {name}")
+                row = self._row(self._work, f"{stage.group} {name}")
                 spread.give(row, spans[f"work{i}"].astype(np.float64), at)
 
-    def _row_of(self, stage: int, epoch: int) -> int:
-        """The row of what a stage took of its own in an epoch, made the first time."""
-        key = stage, epoch
-        if key not in self._rows:
-            self._rows[key] = self._sums.new_row()
-        return self._rows[key]
-
-    def _row(self, name: str) -> int:
-        """The row of work count `name`, made the first time."""
-        row = self._work.get(name)
-        if row is None:
-            row = self._work[name] = self._sums.new_row()
-        return row
+    def _row(self, rows: dict[Named, int], name: Named) -> int:
+        """The number of that one of `rows`, made the first time."""
+        if name not in rows:
+            rows[name] = self._sums.new_row()
+        return rows[name]
 
     def _expect(self, spans: Array, codes: Array) -> None:
         """Make room for what `spans` decode, before they are taken in chunk by chunk."""
@@ -325,8 +296,3 @@ def _factors(shares: Shares | None) -> tuple[float, float]:
     compute = round(STEPS * sum(by_name[name] for name in COMPUTE_PARTS))
     unexplained = round(STEPS * by_name[NOT_ATTRIBUTED])
     return compute / STEPS, max(STEPS - compute - unexplained, 0) / STEPS
-
-
-def _read_only(values: Array) -> Array:
-    values.flags.writeable = False
-    return values

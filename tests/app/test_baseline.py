@@ -51,7 +51,7 @@ def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample, qtbot)
         assert track is not None
         baseline = figures_of(session, track, 2048, pinned=(0, 9999)).baseline
         wall = baseline.own_ms + baseline.categories["other_programs"]
-        assert wall == pytest.approx(float(np.mean(track.wall_ns)) * 1e-6)
+        assert wall == pytest.approx(float(np.mean(track.wall_row[:])) * 1e-6)
 
 
 def test_statistics_show_mean_and_percentile_of_the_baseline(sample, qtbot):

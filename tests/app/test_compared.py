@@ -53,7 +53,7 @@ def test_times_per_frame_are_those_of_the_frames_compared(tmp_path):
             track = CostTrack()
             track.update(session)
             kept = [u for u in session.utterances if u.done]
-            ms = np.concatenate([track.wall_ns[u.first_frame : u.end_frame] for u in kept]) * 1e-6
+            ms = np.concatenate([track.wall_row[:][u.first_frame : u.end_frame] for u in kept]) * 1e-6
             whole = rows[WHOLE][side]
             assert whole["frames"] == sum(whole["counts"]) == len(ms)
             assert whole["mean_ms"] == pytest.approx(ms.mean())

@@ -91,11 +91,7 @@ class Run:
         wall = np.array(self.wall)
         categories[:, CATEGORIES.index("search")] = wall - self.other
         return SimpleNamespace(
-            wall_ns=wall,
-            wall_row=rows_of(wall)[0],
-            categories_ns=categories,
-            n_frames=self.end,
-            generation=self.generation,
+            wall_row=rows_of(wall)[0], categories_ns=categories, n_frames=self.end, generation=self.generation
         )
 
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:

@@ -116,7 +116,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     # What follows is not about time as it is heard: the recogniser need not wait for it.
     w.pipeline.set("pace", 0.0)
     until(lambda: w.playhead.n_frames > marker.applied_frame + 100)
-    wall = w.playhead.track.wall_ns
+    wall = w.playhead.track.wall_row[:]
     before, after = (float(np.median(part)) for part in (wall[: marker.asked_frame], wall[marker.applied_frame :]))
     assert after < before
 

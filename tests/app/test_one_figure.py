@@ -78,7 +78,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"audio in ([\d.]+) s"),
         "sum of the categories": lambda o: sum(v for k, v in o.json["categories"].items() if k != "hidden_s"),
         "sum of the table": lambda o: Shown(str(sum(int(row["time_ns"]) for row in o.csv if row["share"])), 1e-9),
-        "frames of the window": lambda o: float(o.track.wall_ns.sum()) * 1e-9,
+        "frames of the window": lambda o: float(o.track.wall_row[:].sum()) * 1e-9,
         "snapshot": lambda o: o.desk.wall_ms * o.frames * MS,
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).wall_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["wall_s"],

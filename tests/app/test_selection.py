@@ -64,7 +64,7 @@ def test_work_and_words_are_those_of_the_selection(opened):
     part = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 15))
     assert [c.name for c in whole.curves] == [c.name for c in part.curves]
     assert all((a.mean == b.mean).all() for a, b in zip(whole.curves, part.curves, strict=True))
-    values = np.asarray(track.work["search tokens"])
+    values = np.asarray(track.work_rows["search tokens"][:])
     tokens = {c.name: c.average for c in part.curves}["search tokens"]
     assert tokens == pytest.approx(float(values[:15].mean()))
     opened.axis.select(0.0, 2.0)

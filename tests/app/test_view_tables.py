@@ -163,7 +163,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(words_of):
     assert session is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
-    wall, tokens = track.own_ns(0, track.n_frames), track.work["search tokens"]
+    wall, tokens = track.own_ns(0, track.n_frames), track.work_rows["search tokens"][:]
     spoken = [(word, first, n) for one in session.utterances for word, first, n in one.words]
     assert [(word.word, word.first_frame, word.frames) for word in words] == spoken
     for word in words:

@@ -230,7 +230,7 @@ def test_work_lanes_follow_the_track(replay):
         "scoring time",
     ]
     for name in list(curves)[:-1]:
-        curve, series = curves[name], track.work[name].reshape(-1, 16)
+        curve, series = curves[name], track.work_rows[name][:].reshape(-1, 16)
         assert np.allclose(curve.mean, np.repeat(series.mean(axis=1), 4), rtol=1e-9)
         assert np.array_equal(curve.low, np.repeat(series.min(axis=1), 4))
         assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))

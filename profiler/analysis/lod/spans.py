@@ -29,6 +29,7 @@ KINDS: Final = (*GROUPS, "odd")
 DECODE: Final = KINDS.index("decode")
 
 RowKind = Literal["blocks", "stages", "replays", "setup"]
+ROWS: Final[tuple[RowKind, ...]] = ("blocks", "stages", "replays", "setup")
 
 AGAIN: Final = ("replay.", "setup.replay", "setup.calls again", "setup.probe")
 """Name prefixes of stages that are replayed next to the run to attribute their time."""
@@ -61,23 +62,21 @@ class SpanRow:
         self._clear()
 
     def _clear(self) -> None:
-        self._number, self._kind = Growing(np.dtype(np.uint32)), Growing(np.dtype(np.uint8))
+        self._number, self._kind = Growing(np.uint32), Growing(np.uint8)
         # When the first span of each chunk begins.
-        self._first = Growing(np.dtype(np.int64))
+        self._first = Growing(np.int64)
         # Busy time before each chunk, [chunks + 1, kinds]; the last one is of whole chunks only.
-        self._sums = Growing(np.dtype(np.float64))
-        self._sums.extend(np.zeros(len(KINDS)))
+        self._sums = Growing(np.float64, len(KINDS))
+        self._sums.extend(np.zeros((1, len(KINDS))))
 
     def __len__(self) -> int:
         return len(self._number)
 
     def _starts(self, places: slice[int, int | None] | Array) -> I64:
-        found: I64 = self.spans["start_ns"][self._number.view[places]]
-        return found
+        return np.asarray(self.spans["start_ns"][self._number.view[places]], np.int64)
 
     def _durations(self, places: slice[int, int | None] | Array) -> I64:
-        found: I64 = self.spans["duration_ns"][self._number.view[places]].astype(np.int64)
-        return found
+        return np.asarray(self.spans["duration_ns"][self._number.view[places]], np.int64)
 
     @property
     def begin_ns(self) -> int:
@@ -108,13 +107,12 @@ class SpanRow:
         self._number.extend(numbers)
         self._kind.extend(kinds)
         self._first.extend(self._starts(np.arange(len(self._first) * CHUNK, len(self), CHUNK)))
-        done, chunks = len(self._sums) // len(KINDS) - 1, len(self) // CHUNK
+        done, chunks = len(self._sums) - 1, len(self) // CHUNK
         if chunks > done:
             part = slice(done * CHUNK, chunks * CHUNK)
             code = np.repeat(np.arange(chunks - done), CHUNK) * len(KINDS) + self._kind.view[part]
             busy = np.bincount(code, self._durations(part), (chunks - done) * len(KINDS))
-            sums = np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums.view[-len(KINDS) :]
-            self._sums.extend(sums.ravel())
+            self._sums.extend(np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums.view[-1])
 
     def _begun(self, t_ns: int) -> int:
         first = max(int(self._first.view.searchsorted(t_ns)) - 1, 0) * CHUNK
@@ -126,7 +124,6 @@ class SpanRow:
             return np.zeros((len(edges_ns) - 1, len(KINDS)))
         # The last chunk with spans begun before each edge, which are looked at one by one.
         chunk = np.maximum(self._first.view.searchsorted(np.ceil(edges_ns).astype(np.int64)) - 1, 0)
-        until = self._sums.view.reshape(-1, len(KINDS))[chunk]
         places = chunk[:, None] * CHUNK + np.arange(CHUNK)
         last = np.minimum(places, len(self) - 1)
         ran = np.minimum(self._durations(last), edges_ns[:, None] - self._starts(last))
@@ -137,10 +134,9 @@ class SpanRow:
         kind = self._kind.view
         code = np.arange(len(edges_ns))[:, None] * len(KINDS) + kind[last]
         inside = np.bincount(code.ravel(), ran.ravel(), len(edges_ns) * len(KINDS))
-        until = until + inside.reshape(-1, len(KINDS))
+        until = self._sums.view[chunk] + inside.reshape(-1, len(KINDS))
         until[np.arange(len(edges_ns)), kind[before]] -= over
-        found: F64 = np.maximum(np.diff(until, axis=0), 0.0)
-        return found
+        return np.asarray(np.maximum(np.diff(until, axis=0), 0.0))
 
     def span_at(self, t_ns: float) -> Shown | None:
         """Return the span at a time, the last to begin; None without one."""
@@ -154,7 +150,6 @@ class SpanRow:
         return [self.span(place) for place in range(first, last)[:most]]
 
     def count(self, begin_ns: float, end_ns: float) -> int:
-        """How many spans reach into [begin, end)."""
         first, last = self._range(begin_ns, end_ns)
         return last - first
 
@@ -188,7 +183,7 @@ class Timeline:
         self.rows: dict[RowKey, SpanRow] = {}
         self._taken = 0
         # By block in order of time: first frame and start.
-        self._frames, self._times = Growing(np.dtype(np.float64)), Growing(np.dtype(np.float64))
+        self._frames, self._times = Growing(np.float64), Growing(np.float64)
         # Of the last one: frame reached and end.
         self._reached, self._end_ns = 0.0, 0.0
 
@@ -206,32 +201,27 @@ class Timeline:
                 sweep()
 
     def _take(self, session: Session, numbers: I64) -> None:
-        """Take in spans by number."""
         self._taken += len(numbers)
         fresh = session.spans[numbers[0] : numbers[-1] + 1]
-        decode = {lane.id for lane in session.lanes.values() if lane.decode}
-        of = np.zeros(max(session.stages) + 1, np.uint8)
-        kinds = np.zeros(len(of), np.uint8)
-        names: tuple[RowKind, ...] = ("blocks", "stages", "replays", "setup")
+        rows, kinds = np.zeros((2, max(session.stages) + 1), np.uint8)
         for number, stage in session.stages.items():
             kinds[number] = KINDS.index(stage.group)
-            of[number] = _row_of(stage.name, stage.group)
+            rows[number] = ROWS.index(_row_of(stage.name, stage.group))
+        row_of, kind_of = rows[fresh["stage"]], kinds[fresh["stage"]]
         for lane in np.unique(fresh["lane"]).tolist():
-            mine = np.flatnonzero(fresh["lane"] == lane)
-            rows = of[fresh["stage"][mine]]
-            for row, kind in enumerate(names):
-                some = mine[rows == row]
+            mine = fresh["lane"] == lane
+            for row, kind in enumerate(ROWS):
+                some = np.flatnonzero(mine & (row_of == row))
                 if not len(some):
                     continue
                 key = RowKey(kind, lane)
                 target = self.rows.setdefault(key, SpanRow(key))
                 target.spans = session.spans
-                shown = kinds[fresh["stage"][some]]
-                if kind == "blocks":
-                    turn = (len(target) + np.arange(len(some))) % 2
-                    shown = np.where(shown == DECODE, shown + turn, shown).astype(np.uint8)
-                    if lane in decode and len(blocks := some[kinds[fresh["stage"][some]] == DECODE]):
-                        self._decoded(fresh[blocks])
+                shown = kind_of[some]
+                blocks = fresh[some[shown == DECODE]]
+                if len(blocks) and session.lanes[lane].decode:
+                    self._decoded(blocks)
+                shown[shown == DECODE] += ((len(target) + np.arange(len(some))) % 2)[shown == DECODE].astype(np.uint8)
                 target.add(numbers[some], shown)
 
     def _decoded(self, blocks: Array) -> None:
@@ -247,13 +237,11 @@ class Timeline:
 
     def ns_at(self, frames: Array | float) -> F64:
         """When frames were decoded, ns of the session's clock; a block lasts until the next one begins."""
-        x = np.asarray(frames, np.float64)
-        return _between(x, self._frames.view, self._times.view, self._reached, self._end_ns)
+        return _between(frames, self._frames.view, self._times.view, self._reached, self._end_ns)
 
     def frames_at(self, ns: Array | float) -> F64:
         """Which frame was decoded at times of the session's clock, with fractions."""
-        x = np.asarray(ns, np.float64)
-        return _between(x, self._times.view, self._frames.view, self._end_ns, self._reached)
+        return _between(ns, self._times.view, self._frames.view, self._end_ns, self._reached)
 
     @property
     def reached(self) -> float:
@@ -268,27 +256,27 @@ class Timeline:
         return min(row.begin_ns for row in rows), max(row.end_ns for row in rows)
 
 
-def _between(x: F64, known: F64, values: F64, last: float, value: float) -> F64:
-    """`values` [n] at `x` between `known` [n], ascending, and after them `value` at `last`; 0 without any.
+def _between(at: Array | float, known: F64, values: F64, last: float, value: float) -> F64:
+    """`values` [n] where `known` [n], ascending, is `at`, and after them `value` at `last`; 0 without any.
 
-    `np.interp` reads all n, however few x.
+    `np.interp` reads all n, however few are asked for.
     """
+    x = np.asarray(at, np.float64)
     if not len(known):
         return np.zeros(x.shape)
-    at = np.maximum(known.searchsorted(x, side="right") - 1, 0)
-    final, after = at + 1 == len(known), np.minimum(at + 1, len(known) - 1)
-    begin, width = known[at], np.where(final, last, known[after]) - known[at]
+    low = np.maximum(known.searchsorted(x, side="right") - 1, 0)
+    final, after = low + 1 == len(known), np.minimum(low + 1, len(known) - 1)
+    begin, width = known[low], np.where(final, last, known[after]) - known[low]
     share = np.divide(x - begin, width, out=np.ones(x.shape), where=width > 0)
-    found: F64 = values[at] + np.clip(share, 0.0, 1.0) * (np.where(final, value, values[after]) - values[at])
-    return found
+    return np.asarray(values[low] + np.clip(share, 0.0, 1.0) * (np.where(final, value, values[after]) - values[low]))
 
 
-def _row_of(name: str, group: str) -> int:
+def _row_of(name: str, group: str) -> RowKind:
     if group in TILING:
-        return 0
-    if group != "setup":
-        return 1 if not name.startswith(AGAIN) else 2
-    return 2 if name.startswith(AGAIN) else 3
+        return "blocks"
+    if name.startswith(AGAIN):
+        return "replays"
+    return "setup" if group == "setup" else "stages"
 
 
 _timelines: WeakKeyDictionary[Session, Timeline] = WeakKeyDictionary()

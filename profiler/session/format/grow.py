@@ -65,10 +65,10 @@ def _in_file(size: int) -> mmap.mmap | None:
 
 
 class Growing:
-    """A numpy array with spare room; `view` is what is filled, and stays valid when it grows."""
+    """A numpy array with spare room; `view` is what is filled, and stays valid when it grows. `row`: of an element."""
 
-    def __init__(self, dtype: DTypeLike) -> None:
-        self._store = np.empty(0, dtype)
+    def __init__(self, dtype: DTypeLike, *row: int) -> None:
+        self._store = np.empty((0, *row), dtype)
         self._filled = 0
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Growing:
     def reserve(self, elements: int) -> None:
         """Make room for `elements` in all; a hint that saves moving when the number is known."""
         if elements > len(self._store):
-            store = zeros(elements, self._store.dtype)
+            store = zeros((elements, *self._store.shape[1:]), self._store.dtype)
             store[: self._filled] = self._store[: self._filled]
             self._store = store
 
