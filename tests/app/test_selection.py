@@ -100,7 +100,7 @@ def test_figures_of_charts_are_those_of_the_scope(opened):
     opened.axis.select(0.5, 2.0)
     assert all(text.startswith("From 0:00.50 to 0:02.00,") for text in texts())
     track, desk = opened.playhead.track, cost.snapshot.desk
-    assert desk.wall_ms == pytest.approx(float(track.wall_ns[50:200].mean()) * 1e-6)
+    assert desk.wall_ms == pytest.approx(float(track.wall_row[:][50:200].mean()) * 1e-6)
     opened.playhead.seek(100)
     assert "0:00.50 to 0:01.00" in texts()[0], "nothing is counted after the cursor"
     opened.axis.clear()

@@ -134,7 +134,7 @@ def test_rows_are_means_over_the_frames_of_an_utterance(stages):
     emit, column = stage_ns(session, stage, 0, frames) * 1e-6, headers.index(stage)
     for one, row in zip(session.utterances, by_name.values(), strict=True):
         mine = slice(one.first_frame, one.end_frame)
-        share = own[mine].sum() / track.wall_ns[mine].sum()
+        share = own[mine].sum() / track.wall_row[:][mine].sum()
         assert row[column] == milliseconds(emit[mine].mean() * share)
         assert row[headers.index("whole frame")] == milliseconds(own[mine].mean() * 1e-6)
     assert headers.index("whole frame") < headers.index("score.gaussians") < headers.index(stage)

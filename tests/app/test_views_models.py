@@ -118,7 +118,7 @@ def test_cost_columns_are_block_means_of_the_track(replay):
     layers = [CATEGORIES.index(name) for name in LAYERS]
     wanted = track.categories_ns[:, layers].reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
     assert np.allclose(model.mean_ms, np.repeat(wanted, 4, axis=0), rtol=1e-9)
-    walls = track.wall_ns.reshape(-1, size) * 1e-6
+    walls = track.wall_row[:].reshape(-1, size) * 1e-6
     assert np.allclose(model.worst_ms, np.repeat(walls.max(axis=1), 4))
     below = walls <= np.asarray(model.p95_ms).reshape(-1, 4)[:, :1] * (1 + 1e-12)
     assert (below.mean(axis=1) >= 0.95).all()
@@ -158,8 +158,8 @@ def test_the_line_of_real_time_comes_into_view_when_near(replay, monkeypatch):
     series = series_of(session, track)
     slower = type(series)(track.generation)
     slower.costs = rows_of(*track.categories_ns.T * 5)
-    slower.walls.follow([track.wall_ns * 5])
-    slower.quantiles.follow(track.wall_ns * 5)
+    slower.walls.follow([track.wall_row[:] * 5])
+    slower.quantiles.follow(track.wall_row[:] * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
     assert model.scale.top > REALTIME_MS

@@ -169,7 +169,7 @@ def test_known_figures_of_a_small_recording(tmp_path):
             [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250, 0], abs=2.5
         )
         assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
-        assert {name: values[0] for name, values in track.work_rows.items()} == {
+        assert {name: row[:1].item() for name, row in track.work_rows.items()} == {
             "scoring gaussians": 750.0,
             "scoring senones": 50.0,
             "scoring bytes": 1250.0,
@@ -409,4 +409,4 @@ def test_a_followed_session_has_the_same_sums(spans, cuts):
             pieces.update(session_of(spans[:cut]))
         assert pieces.categories_ns.tobytes() == whole.categories_ns.tobytes()
         assert sorted(pieces.stages.totals()) == sorted(whole.stages.totals())
-    assert whole.wall_ns.sum() == spans["duration_ns"][spans["stage"] == BLOCK].sum()
+    assert whole.wall_row[:].sum() == spans["duration_ns"][spans["stage"] == BLOCK].sum()
