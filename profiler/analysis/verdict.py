@@ -1,5 +1,6 @@
 """What bounds a stage, in the words that the user sees: from the parts of its time."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -39,13 +40,12 @@ class Parts:
 
     def share(self, name: str) -> float:
         """The likely part of the time, 0…1."""
-        time = self.time_ns
-        return self.likely[name] / time if time else 0.0
+        return self.likely[name] / (self.time_ns or 1.0)
 
     def ends(self, name: str) -> tuple[float, float]:
         """The interval of `share`, 0…1."""
-        time = self.time_ns
-        return (self.low[name] / time, self.high[name] / time) if time else (0.0, 0.0)
+        time = self.time_ns or math.inf
+        return self.low[name] / time, self.high[name] / time
 
     @property
     def notable(self) -> list[str]:
@@ -63,13 +63,11 @@ def together(stages: Iterable[tuple[float, Parts | None]]) -> Parts | None:
         return None
     sums = [dict.fromkeys(PARTS, 0.0) for _ in range(3)]
     for time, parts in rows:
-        if parts is None:
-            for each in sums:
-                each[NOT_ATTRIBUTED] += time
-            continue
-        for each, values in zip(sums, (parts.likely, parts.low, parts.high), strict=True):
-            for name in PARTS:
-                each[name] += values[name]
+        all_open = {NOT_ATTRIBUTED: time}
+        three = (all_open,) * 3 if parts is None else (parts.likely, parts.low, parts.high)
+        for each, values in zip(sums, three, strict=True):
+            for name, ns in values.items():
+                each[name] += ns
     return Parts(*sums)
 
 
@@ -144,7 +142,8 @@ def judge(e: Evidence) -> Verdict:
         return Verdict(None, "–", "Did not run.")
     if e.parts is None:
         count, call = _units(e)
-        return Verdict(None, "–", f"Takes {_time(e.time_ns / count)} per {call}; {_lacking(e)}.")
+        roofless = "what it computes is not modelled" if e.roofs else "the machine's roofs were not measured"
+        return Verdict(None, "–", f"Takes {_time(e.time_ns / count)} per {call}; {e.reason or roofless}.")
     grade = "D" if e.missing else "B" if e.replayed else "C"
     defect = None
     if e.least_ns is not None and e.least_ns > e.time_ns:
@@ -163,22 +162,21 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     accounts for most. The law alone is no verdict where another part may be as large. Launches count where they are
     twice any other part: their interval begins at nothing.
     """
-    order = sorted(VERDICT_OF, key=lambda name: parts.likely[name], reverse=True)
+    likely, low, high = parts.likely, parts.low, parts.high
+    order = sorted(VERDICT_OF, key=lambda name: likely[name], reverse=True)
     first, second = order[:2]
-    if first == NOT_ATTRIBUTED or parts.likely[first] <= 0.0:
+    arithmetic = sum(likely[name] for name in ("arithmetic", "instructions", NOT_ATTRIBUTED))
+    maybe_more = e.unknown and first != "arithmetic" and arithmetic >= likely[first]
+    if first == NOT_ATTRIBUTED or likely[first] <= 0.0 or maybe_more:
         return UNDECIDED, None
-    if e.unknown and first != "arithmetic":
-        arithmetic = sum(parts.likely[n] for n in ("arithmetic", "instructions", NOT_ATTRIBUTED))
-        if arithmetic >= parts.likely[first]:
-            return UNDECIDED, None
-    if e.launches and first == "calls" and parts.likely[first] >= 2 * parts.likely[second]:
+    if e.launches and first == "calls" and likely[first] >= 2 * likely[second]:
         return LAUNCH_BOUND, None
     if not (e.replayed or e.device):
-        rival = max(parts.high[name] for name in LAW_PARTS if name != first)
-        return (UNDECIDED if rival > parts.low[first] else VERDICT_OF[first]), None
+        rival = max(high[name] for name in LAW_PARTS if name != first)
+        return (UNDECIDED if rival > low[first] else VERDICT_OF[first]), None
     second = next(name for name in order[1:] if name in LAW_PARTS)
-    if parts.likely[second] and parts.high[second] > parts.low[first]:
-        return (MIXED, f"{PART_NAMES[first]} and {PART_NAMES[second]} are too close to tell which is more")
+    if likely[second] and high[second] > low[first]:
+        return MIXED, f"{PART_NAMES[first]} and {PART_NAMES[second]} are too close to tell which is more"
     return VERDICT_OF[first], None
 
 
@@ -199,13 +197,14 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
     text = []
     if e.bytes_min:
         rate = e.bytes_min / e.time_ns
-        text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
+        text.append(f"moves {_scaled(e.bytes_min / calls, 'B', 'kB', 'MB', 'GB')} per {call} at {rate:.3g} GB/s")
     if e.units:
         # Some counts have no noun: how many were examined, or ranked.
         each = e.unit[:-1] if e.unit.endswith("s") else f"item {e.unit}"
         text.append(f"{_time(e.time_ns / e.units)} per {each}")
     if e.launches:
-        text.append(f"launches {_count(e.launches / calls)} per {call}")
+        kernels = e.launches / calls
+        text.append(f"launches {'one kernel' if kernels == 1 else f'{kernels:.3g} kernels'} per {call}")
     shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.notable]
     text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
     if too_close:
@@ -216,33 +215,20 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
     return whole[0].upper() + whole[1:] + "."
 
 
-def _count(kernels: float) -> str:
-    return "one kernel" if kernels == 1 else f"{kernels:.3g} kernels"
-
-
-def _lacking(e: Evidence) -> str:
-    if e.reason:
-        return e.reason
-    return "the machine's roofs were not measured" if not e.roofs else "what it computes is not modelled"
-
-
 def _units(e: Evidence) -> tuple[float, str]:
     if e.frames <= e.calls:
         return max(e.all_frames, e.calls), e.frame
     return e.calls, "block"
 
 
-def _scaled(value: float, steps: tuple[str, ...], factor: float) -> str:
-    for step in steps[:-1]:
-        if abs(value) < 0.9995 * factor:
-            return f"{value:.3g} {step}"
-        value /= factor
-    return f"{value:.3g} {steps[-1]}"
+def _scaled(value: float, *units: str) -> str:
+    """`value` with the first of `units`, each 1000 times the one before, in which it is below 1000."""
+    for unit in units[:-1]:
+        if abs(value) < 999.5:
+            return f"{value:.3g} {unit}"
+        value /= 1000.0
+    return f"{value:.3g} {units[-1]}"
 
 
 def _time(value_ns: float) -> str:
-    return _scaled(value_ns, ("ns", "µs", "ms", "s"), 1000.0)
-
-
-def _bytes(value: float) -> str:
-    return _scaled(value, ("B", "kB", "MB", "GB"), 1000.0)
+    return _scaled(value_ns, "ns", "µs", "ms", "s")

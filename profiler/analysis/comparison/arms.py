@@ -5,8 +5,10 @@ cell of one repeat. Times are those of the decode lane, tiled as in the breakdow
 programs and limits.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,12 +61,8 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
     if not isinstance(about, dict):
         raise BadInput(f"{session.path} holds one configuration and no A/B; give a second session to compare it with.")
     start = about.get("measured_from")
-    again = set(about.get("again") or ())
-    counted = [
-        u
-        for u in session.utterances
-        if u.done and isinstance(start, int) and u.first_frame >= start and u.first_frame not in again
-    ]
+    since, again = math.inf if start is None else start, set(about.get("again") or ())
+    counted = [u for u in session.utterances if u.done and u.first_frame >= since and u.first_frame not in again]
     epochs = [side.get("epoch") for side in about.get("arms", ())] or [0, 1]
     if len(epochs) != 2 or not all(isinstance(epoch, int) for epoch in epochs):
         raise BadInput(f"{session.path} does not say which configurations its A/B had.")
@@ -93,30 +91,24 @@ class FrameSums:
 
     def __init__(self, session: Recorded, since: int = 0) -> None:
         codes = group_codes(session.stages)
-        end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
-        self._end = end
-        wall = np.zeros(end + 1)
+        self._end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
+        wall = np.zeros(self._end + 1)
         stages: dict[str, Array] = {}
-        for lane in session.lanes.values():
-            if not lane.decode:
-                continue
-            spans = session.spans if not since else session.spans[session.spans["first_frame"] >= since]
-            for nested in nested_in_pieces(_of_lane(spans, lane.id), codes, PIECE):
+        for lane in [lane.id for lane in session.lanes.values() if lane.decode]:
+            counts = (session.spans["lane"] == lane) & (session.spans["first_frame"] >= since)
+            spans = session.spans if counts.all() else session.spans[counts]
+            for nested in nested_in_pieces(spans, codes, PIECE):
                 # What stood still is no time of anything.
                 ran = 1.0 - lost_shares(nested.outer, session.stages).sum(axis=0)
                 self._add(wall, nested.outer, ran)
                 for number in np.unique(nested.leaves["stage"]).tolist():
-                    steps = stages.setdefault(session.stages[number].name, np.zeros(end + 1))
+                    steps = stages.setdefault(session.stages[number].name, np.zeros(self._end + 1))
                     at = np.flatnonzero(nested.leaves["stage"] == number)
                     self._add(steps, nested.leaves[at], ran[nested.outer_of[at]])
         self.wall = self._running(wall)
-        self.stages: dict[str, Array] = {}
-        leaves_sum = np.zeros(end + 1)
-        for number in sorted(session.stages):
-            if (name := session.stages[number].name) in stages:
-                self.stages[name] = self._running(stages.pop(name))
-                leaves_sum += self.stages[name]
-        self.stages[OVERHEAD] = self.wall - leaves_sum
+        names = dict.fromkeys(session.stages[number].name for number in sorted(session.stages))
+        self.stages = {name: self._running(stages.pop(name)) for name in names if name in stages}
+        self.stages[OVERHEAD] = self.wall - sum(self.stages.values(), np.zeros(self._end + 1))
 
     def _add(self, steps: Array, spans: Array, ran: Array) -> None:
         """Add to `steps` by how much the time of a frame is above that of the one before; spans spread over theirs.
@@ -136,11 +128,6 @@ class FrameSums:
     def _running(self, steps: Array) -> Array:
         """Return the time before each frame 0…end, float64 [end + 1] in ns."""
         return np.concatenate([[0.0], np.cumsum(np.cumsum(steps[: self._end]))])
-
-
-def _of_lane(spans: Array, lane: int) -> Array:
-    mine = spans["lane"] == lane
-    return spans if mine.all() else spans[mine]
 
 
 @dataclass(frozen=True)
@@ -187,19 +174,14 @@ def by_key(utterances: Iterable[Utterance]) -> dict[Key, list[Utterance]]:
     by_path: dict[tuple[str, str], list[Utterance]] = {}
     for utterance in utterances:
         by_path.setdefault((utterance.name, utterance.path), []).append(utterance)
-    names: dict[str, int] = {}
-    found = {}
-    for (name, _), repeats in by_path.items():
-        found[name, names.get(name, 0)] = repeats
-        names[name] = names.get(name, 0) + 1
-    return found
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+    return {(name, next(numbers[name])): repeats for (name, _), repeats in by_path.items()}
 
 
 def cell_edges(length: int, step: int) -> Array:
     """Where the cells of `length` frames begin and the last one ends, int64 [cells + 1]."""
     # A rest shorter than half a cell joins the one before.
-    edges: Array = np.append(np.arange(0, max(length - step // 2, 1), step), length)
-    return edges
+    return np.append(np.arange(0, max(length - step // 2, 1), step), length)
 
 
 def lay_out(sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]) -> Times:
@@ -210,17 +192,13 @@ def lay_out(sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: It
     lengths = list(frames)
     step = max(CELL_FRAMES, math.ceil(sum(lengths) / MAX_CELLS))
     repeats = min(len(u) for u in utterances)
-    begin, end = [], []
-    which: list[int] = []
-    for number, (found, length) in enumerate(zip(utterances, lengths, strict=True)):
-        edges = cell_edges(length, step)
-        first = np.array([u.first_frame for u in found[:repeats]])[:, None]
-        begin.append(first + edges[:-1])
-        end.append(first + edges[1:])
-        which += [number] * (len(edges) - 1)
-    low, high = np.concatenate(begin, axis=1), np.concatenate(end, axis=1)
+    edges = [
+        np.array([u.first_frame for u in found[:repeats]])[:, None] + cell_edges(length, step)
+        for found, length in zip(utterances, lengths, strict=True)
+    ]
+    low, high = (np.concatenate([each[:, ends] for each in edges], axis=1) for ends in (slice(-1), slice(1, None)))
     stages = {name: running[high] - running[low] for name, running in sums.stages.items()}
-    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    starts = np.cumsum([0, *(each.shape[1] - 1 for each in edges[:-1])])
     overhead = np.add.reduceat(stages[OVERHEAD], starts, axis=1)
     stages[OVERHEAD] = np.maximum(overhead, 0.0)
     wall = np.add.reduceat(sums.wall[high] - sums.wall[low], starts, axis=1)

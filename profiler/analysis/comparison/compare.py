@@ -21,7 +21,6 @@ from profiler.analysis.comparison.arms import (
     total,
 )
 from profiler.analysis.comparison.statistics import MIN_REPEATS, Pair, Ratio, alternated, apart, holm, student_quantile
-from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.plain import counted, one_line
 from profiler.session.model import Utterance
@@ -41,9 +40,22 @@ LEVEL: Final = 0.05
 CALIBRATION_APART: Final = 0.05
 """A roof that differs by more between two sessions says that the machine was not the same."""
 
-
 PEAKS_APART: Final = 2
 """Of ±127: peaks of one sound differ by less where another version has decoded or resampled it."""
+
+MACHINE: Final = {
+    "host": "host",
+    "cpu": "CPU",
+    "cores": "number of cores",
+    "memory_bytes": "memory",
+    "governor": "frequency governor",
+    "gpus": "GPU or its driver",
+    "gpu_settings": "choice of GPU",
+    "os": "operating system",
+    "python": "Python",
+    "blas": "linear-algebra library",
+}
+"""What is compared of the machines, and how it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +124,11 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     frames = {key: found_a[key][0].n_frames for key in matched}
     since = min(u.first_frame for u in (*a.utterances, *b.utterances)) if interleaved else 0
     sums = {id(s): FrameSums(s, since) for s in (a.session, b.session)}
-    times_a = lay_out(sums[id(a.session)], [found_a[key] for key in matched], frames.values())
-    times_b = lay_out(sums[id(b.session)], [found_b[key] for key in matched], frames.values())
-    dropped = (0, 0)
-    if not interleaved:
-        dropped = (times_a.warm_up(), times_b.warm_up())
+    times_a, times_b = (
+        lay_out(sums[id(arm.session)], [of[key] for key in matched], frames.values())
+        for arm, of in ((a, found_a), (b, found_b))
+    )
+    dropped = (0, 0) if interleaved else (times_a.warm_up(), times_b.warm_up())
     repeats = min(times_a.repeats - dropped[0], times_b.repeats - dropped[1])
     times_a, times_b = times_a.last(repeats), times_b.last(repeats)
     if _cut_otherwise(a, b):
@@ -130,35 +142,30 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     adjusted = holm([ratio.p for ratio in tested.values()])
     groups = {stage.name: stage.group for s in (b.session, a.session) for stage in s.stages.values()}
 
-    def row(name: str, pair: Pair, ratio: Ratio, p_adjusted: float | None) -> StageRatio:
-        return StageRatio(
-            name, groups.get(name, OVERHEAD), pair.a / 1e9, pair.b / 1e9, ratio, p_adjusted, verdict(ratio, p_adjusted)
-        )
+    def row(name: str, pair: Pair, ratio: Ratio, p: float | None) -> StageRatio:
+        return StageRatio(name, groups.get(name, OVERHEAD), pair.a / 1e9, pair.b / 1e9, ratio, p, verdict(ratio, p))
 
-    stages = tuple(row(name, found[name], ratio, p) for (name, ratio), p in zip(tested.items(), adjusted, strict=True))
-    overall = row("overall", everything, whole_ratio, whole_ratio.p)
     decoded_a, decoded_b = (tuple(of[key][-1] for key in matched) for of in (found_a, found_b))
-    unmatched_a = tuple(key[0] for key in found_a if key not in frames)
-    unmatched_b = tuple(key[0] for key in found_b if key not in frames)
+    unmatched_a, unmatched_b = (tuple(key[0] for key in of if key not in frames) for of in (found_a, found_b))
     return Comparison(
-        a,
-        b,
-        interleaved,
-        overall,
-        stages,
-        {name: pair.a / 1e9 for name, pair in found.items() if pair.a > 0 >= pair.b},
-        {name: pair.b / 1e9 for name, pair in found.items() if pair.b > 0 >= pair.a},
-        decoded_a,
-        decoded_b,
-        repeats,
-        dropped,
-        tuple(matched),
-        unmatched_a,
-        unmatched_b,
-        sum(found_a[key][0].audio_s for key in matched),
-        times_b.total / times_a.total,
-        floor if floor is not None else floor_within(times_a, times_b),
-        (
+        a=a,
+        b=b,
+        interleaved=interleaved,
+        overall=row("overall", everything, whole_ratio, whole_ratio.p),
+        stages=tuple(row(n, found[n], ratio, p) for (n, ratio), p in zip(tested.items(), adjusted, strict=True)),
+        only_a={name: pair.a / 1e9 for name, pair in found.items() if pair.a > 0 >= pair.b},
+        only_b={name: pair.b / 1e9 for name, pair in found.items() if pair.b > 0 >= pair.a},
+        decoded_a=decoded_a,
+        decoded_b=decoded_b,
+        repeats=repeats,
+        warm_up=dropped,
+        matched=tuple(matched),
+        unmatched_a=unmatched_a,
+        unmatched_b=unmatched_b,
+        audio_s=sum(found_a[key][0].audio_s for key in matched),
+        total_ratio=times_b.total / times_a.total,
+        floor=floor if floor is not None else floor_within(times_a, times_b),
+        warnings=(
             *_warnings(a, b, repeats, len(matched), (unmatched_a, unmatched_b)),
             *_other_speech(list(zip(decoded_a, decoded_b, strict=True))),
         ),
@@ -192,12 +199,9 @@ def floor_within(*arms: Times) -> float | None:
         couples = times.repeats // 2
         if couples < MIN_REPEATS:
             return None
-        first, second = [], []
-        for number in range(couples):
-            # Swapped every other time, as the arms themselves are.
-            one, other = 2 * number + number % 2, 2 * number + 1 - number % 2
-            first.append(one)
-            second.append(other)
+        # Swapped every other time, as the arms themselves are.
+        first = [2 * number + number % 2 for number in range(couples)]
+        second = [2 * number + 1 - number % 2 for number in range(couples)]
         ratio = total(alternated(t[first], t[second]) for t in times.stages.values()).ratio()
         if ratio is None or ratio.low is None or ratio.high is None:
             return None
@@ -230,13 +234,10 @@ def _warnings(
                 f"The audio differs: {counted(matched, 'utterance matches', 'utterances match')} by name and length; "
                 f"{len(missing)} only in {name} ({shown}) left out."
             )
-    for name, arm in (("A", a), ("B", b)):
-        dropped = sum(lane.dropped for lane in arm.session.lanes.values())
-        if dropped:
+    for name, session in (("A", a.session), ("B", b.session))[: 1 if a.session is b.session else 2]:
+        if dropped := sum(lane.dropped for lane in session.lanes.values()):
             spans = counted(dropped, "span", "spans")
             yield f"The recorder dropped {spans} of {name}, whose stages miss their time."
-        if arm.session is b.session and name == "A":
-            break
     if a.session is not b.session:
         if repeats >= MIN_REPEATS:
             yield (
@@ -248,21 +249,19 @@ def _warnings(
 
 def _other_speech(decoded: Sequence[tuple[Utterance, Utterance]]) -> Iterable[str]:
     """Yield what differs in the sound or in the transcripts of utterances of one name and length."""
-    of = counted(len(decoded), "utterance", "utterances")
-    sound = sum(a.peaks.shape == b.peaks.shape and bool((_apart(a, b) > PEAKS_APART).any()) for a, b in decoded)
-    if sound:
-        yield f"The audio differs: {sound} of {of} of the same name and length {_have(sound)} another wave form."
-    said = sum(a.reference != b.reference for a, b in decoded)
-    if said:
-        yield f"The transcripts differ: {said} of {of} {_have(said)} another reference, so word errors do not compare."
 
+    def differs(a: Utterance, b: Utterance) -> bool:
+        one, other = a.peaks.astype(np.int16), b.peaks.astype(np.int16)
+        return one.shape == other.shape and bool((np.abs(one - other) > PEAKS_APART).any())
 
-def _apart(a: Utterance, b: Utterance) -> Array:
-    return np.abs(a.peaks.astype(np.int16) - b.peaks.astype(np.int16))
+    def of_all(number: int, more: str = "") -> str:
+        utterances = counted(len(decoded), "utterance", "utterances")
+        return f"{number} of {utterances}{more} {'has' if number == 1 else 'have'}"
 
-
-def _have(number: int) -> str:
-    return "has" if number == 1 else "have"
+    if sound := sum(differs(a, b) for a, b in decoded):
+        yield f"The audio differs: {of_all(sound, ' of the same name and length')} another wave form."
+    if said := sum(a.reference != b.reference for a, b in decoded):
+        yield f"The transcripts differ: {of_all(said)} another reference, so word errors do not compare."
 
 
 def _cut_otherwise(a: Arm, b: Arm) -> bool:
@@ -271,30 +270,10 @@ def _cut_otherwise(a: Arm, b: Arm) -> bool:
 
 def _differences(a: Arm, b: Arm) -> Iterable[str]:
     """Yield the unintended differences between two sessions."""
-    machine_a, machine_b = (_table(arm.session.meta.get("machine")) for arm in (a, b))
-    for key, title in (
-        ("host", "host"),
-        ("cpu", "CPU"),
-        ("cores", "number of cores"),
-        ("memory_bytes", "memory"),
-        ("governor", "frequency governor"),
-        ("gpus", "GPU or its driver"),
-        ("gpu_settings", "choice of GPU"),
-        ("os", "operating system"),
-        ("python", "Python"),
-        ("blas", "linear-algebra library"),
-    ):
-        yield from _unequal(title, machine_a.get(key), machine_b.get(key))
-    versions = [_table(arm.session.meta.get("versions")) for arm in (a, b)]
-    for name in sorted({*versions[0], *versions[1]}):
-        yield from _unequal(f"build of {name}", versions[0].get(name), versions[1].get(name))
-    for key, title in (
-        ("asrscope_version", "build of asrscope"),
-        ("preset", "preset"),
-        ("devices", "device as it was opened"),
-    ):
-        yield from _unequal(title, a.session.meta.get(key), b.session.meta.get(key))
-    yield from _unequal("number of threads", a.config.get("threads"), b.config.get("threads"))
+    one, other = _conditions(a), _conditions(b)
+    for title in one | other:
+        if one.get(title) != other.get(title):
+            yield f"The {title} differs: {_plain(one.get(title))} in A, {_plain(other.get(title))} in B."
     for name, arm in (("A", a), ("B", b)):
         epochs = {c.epoch for c in arm.session.configs}
         if len(epochs) > 1:
@@ -302,9 +281,18 @@ def _differences(a: Arm, b: Arm) -> Iterable[str]:
     yield from _calibration(a.session, b.session)
 
 
-def _unequal(title: str, a: Any, b: Any) -> Iterable[str]:
-    if a != b:
-        yield f"The {title} differs: {_plain(a)} in A, {_plain(b)} in B."
+def _conditions(arm: Arm) -> dict[str, Any]:
+    """What should be alike in both sessions, by its name in a sentence."""
+    meta = arm.session.meta
+    machine, versions = (of if isinstance(of, dict) else {} for of in (meta.get("machine"), meta.get("versions")))
+    return {
+        **{title: machine.get(key) for key, title in MACHINE.items()},
+        **{f"build of {name}": version for name, version in sorted(versions.items())},
+        "build of asrscope": meta.get("asrscope_version"),
+        "preset": meta.get("preset"),
+        "device as it was opened": meta.get("devices"),
+        "number of threads": arm.config.get("threads"),
+    }
 
 
 def _plain(value: Any) -> str:
@@ -317,20 +305,13 @@ def _plain(value: Any) -> str:
     return one_line(str(value))
 
 
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _calibration(a: Session, b: Session) -> Iterable[str]:
     roofs = {roof.key: roof.median for roof in a.calibration.roofs}
-    apart = []
-    for roof in b.calibration.roofs:
-        known = roofs.get(roof.key)
-        if known and abs(roof.median / known - 1) > CALIBRATION_APART:
-            size = f" of {roof.bytes >> 10} KiB" if roof.bytes else ""
-            apart.append((abs(math.log(roof.median / known)), f"{roof.name}{size}", roof.median / known))
+    factors = {roof: roof.median / roofs[roof.key] for roof in b.calibration.roofs if roof.key in roofs}
+    apart = {roof: factor for roof, factor in factors.items() if abs(factor - 1) > CALIBRATION_APART}
     if apart:
-        _, name, factor = max(apart)
+        roof, factor = max(apart.items(), key=lambda each: abs(math.log(each[1])))
+        name = f"{roof.name} of {roof.bytes >> 10} KiB" if roof.bytes else roof.name
         yield (
             f"The calibration differs by more than {CALIBRATION_APART:.0%} in {len(apart)} roofs, most in "
             f"{name} (B {factor:.2f} × A): the machine was not in the same state."

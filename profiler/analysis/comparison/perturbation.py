@@ -10,27 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from profiler.analysis import verdict as bounds
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import OTHER_PROGRAMS, PARTS
 from profiler.analysis.comparison.statistics import Ratio
-from profiler.analysis.verdict import (
-    BANDWIDTH_BOUND,
-    CALL_BOUND,
-    COMPUTE_BOUND,
-    INSTRUCTION_BOUND,
-    LATENCY_BOUND,
-    MIXED,
-    UNDECIDED,
-)
 
 OTHERWISE: Final = "none of these"
 
 ANSWERED_BY: Final = {
-    COMPUTE_BOUND: ("arithmetic", "instructions"),
-    INSTRUCTION_BOUND: ("arithmetic", "instructions"),
-    BANDWIDTH_BOUND: ("bandwidth",),
-    LATENCY_BOUND: ("latency",),
-    CALL_BOUND: ("calls",),
+    bounds.COMPUTE_BOUND: ("arithmetic", "instructions"),
+    bounds.INSTRUCTION_BOUND: ("arithmetic", "instructions"),
+    bounds.BANDWIDTH_BOUND: ("bandwidth",),
+    bounds.LATENCY_BOUND: ("latency",),
+    bounds.CALL_BOUND: ("calls",),
 }
 """The parts of a cost law (LAW_PARTS) whose change a stage of that verdict follows."""
 
@@ -57,7 +49,6 @@ class Perturbation:
     unavailable: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         m = self.measured
         return {
             "name": self.name,
@@ -65,8 +56,8 @@ class Perturbation:
             "per": self.per,
             "predicted": self.predicted,
             "predicted_by_verdict": dict(self.by_verdict) if self.by_verdict else None,
-            "measured_ratio": m.ratio if m is not None else None,
-            "ci95": m.ci95 if m is not None else None,
+            "measured_ratio": m and m.ratio,
+            "ci95": m and m.ci95,
             "agrees": self.agrees,
             "why": self.why or None,
             "unavailable": self.unavailable,
@@ -94,8 +85,8 @@ def expected(
         there, then = (sum(row.law.get(part, 0.0) for part in parts) for row in (before, after))
         if there and after.law:
             ratios[verdict] = then / there / units
-    if CALL_BOUND not in ratios and call_ns and before.calls:
-        ratios[CALL_BOUND] = after.calls / before.calls / units
+    if bounds.CALL_BOUND not in ratios and call_ns and before.calls:
+        ratios[bounds.CALL_BOUND] = after.calls / before.calls / units
     if judged is not None and judged.parts is not None and judged.verdict in ratios:
         follows = {part: verdict for verdict, parts in ANSWERED_BY.items() for part in parts}
         shares = {part: judged.parts.share(part) for part in PARTS if part != OTHER_PROGRAMS}
@@ -128,41 +119,32 @@ def weigh(
 ) -> Perturbation:
     """Compare what was measured with what `verdict` predicts, and with what the others would."""
     predicted = by_verdict.get(verdict) if verdict else None
-    agrees: bool | None = None
-    if measured is None or measured.low is None or measured.high is None:
-        why = "too little was measured to say"
-    elif predicted is None:
-        fits = _fitting(by_verdict, measured)
-        why = f"fits {_either(fits)}" if fits else "fits no verdict"
-    else:
-        others = {v: r for v, r in by_verdict.items() if abs(math.log(r / predicted)) > SAME}
-        fits = _fitting(by_verdict, measured)
-        if not others:
-            why = "every verdict predicts the same, so it says nothing"
-        elif verdict in fits:
-            told_apart = not set(fits) & set(others)
-            agrees = True if told_apart else None
-            why = f"as predicted, and not {_either(list(others))}"
-            if not told_apart:
-                why = f"fits {_either(fits)} alike"
-        else:
-            nearest = min(by_verdict, key=lambda v: abs(math.log(by_verdict[v] / measured.ratio)))
-            agrees = False if nearest in others else None
-            found = f"fits {_either(fits)}" if fits else f"nearest to {nearest}"
-            why = f"not as predicted, {found}" if agrees is False else "between the predictions"
+    agrees, why = None, "too little was measured to say"
+    if measured is not None and measured.low is not None and measured.high is not None:
+        # The verdicts whose prediction lies in the interval, widened by SAME.
+        low, high = measured.low * (1 - SAME), measured.high * (1 + SAME)
+        fits = [v for v, ratio in by_verdict.items() if low <= ratio <= high]
+        agrees, why = _agreement(verdict, predicted, by_verdict, fits, measured.ratio)
     return Perturbation(name, change, per, by_verdict, predicted, measured, agrees, why)
 
 
-def _fitting(by_verdict: Mapping[str, float], measured: Ratio) -> list[str]:
-    """The verdicts whose prediction lies in the interval, widened by SAME."""
-    assert measured.low is not None
-    assert measured.high is not None
-    low, high = measured.low * (1 - SAME), measured.high * (1 + SAME)
-    return [name for name, ratio in by_verdict.items() if low <= ratio <= high]
-
-
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(names)
+def _agreement(
+    verdict: str | None, predicted: float | None, by_verdict: Mapping[str, float], fits: Sequence[str], ratio: float
+) -> tuple[bool | None, str]:
+    fitting = " or ".join(fits)
+    if predicted is None:
+        return None, f"fits {fitting}" if fits else "fits no verdict"
+    others = {v: r for v, r in by_verdict.items() if abs(math.log(r / predicted)) > SAME}
+    if not others:
+        return None, "every verdict predicts the same, so it says nothing"
+    if verdict in fits:
+        if set(fits) & set(others):
+            return None, f"fits {fitting} alike"
+        return True, f"as predicted, and not {' or '.join(others)}"
+    nearest = min(by_verdict, key=lambda v: abs(math.log(by_verdict[v] / ratio)))
+    if nearest not in others:
+        return None, "between the predictions"
+    return False, f"not as predicted, {f'fits {fitting}' if fits else f'nearest to {nearest}'}"
 
 
 def conclude(verdict: str | None, done: Sequence[Perturbation]) -> tuple[bool | None, str]:
@@ -174,24 +156,19 @@ def conclude(verdict: str | None, done: Sequence[Perturbation]) -> tuple[bool | 
     if not tried:
         return None, "None of the changes can be made to this stage."
     text = "; ".join(_sentence(p) for p in tried)
-    if verdict in (UNDECIDED, MIXED):
+    if verdict in (bounds.UNDECIDED, bounds.MIXED):
         return None, f"The verdict was {verdict}. {text}."
-    speaking_for = [p for p in tried if p.agrees]
-    against = [p for p in tried if p.agrees is False]
-    if speaking_for and not against:
-        return True, f"It survives: {text}."
-    if against and not speaking_for:
-        return False, f"It does not survive: {text}."
-    if against:
+    answers = {p.agrees for p in tried} - {None}
+    if len(answers) == 2:
         return None, f"The changes contradict each other: {text}."
-    return None, f"No change tells this verdict from the others: {text}."
+    if not answers:
+        return None, f"No change tells this verdict from the others: {text}."
+    return (True, f"It survives: {text}.") if True in answers else (False, f"It does not survive: {text}.")
 
 
 def _sentence(p: Perturbation) -> str:
     assert p.measured is not None
     m = p.measured
-    took = f"took {m.ratio:.2f} of the time per {p.per.removesuffix('s')}"
-    if m.low is not None and m.high is not None:
-        took += f" ({m.low:.2f} to {m.high:.2f})"
-    wanted = f", {p.predicted:.2f} was predicted" if p.predicted is not None else ""
-    return f"{p.name} {took}{wanted}: {p.why}"
+    ends = "" if m.low is None or m.high is None else f" ({m.low:.2f} to {m.high:.2f})"
+    wanted = "" if p.predicted is None else f", {p.predicted:.2f} was predicted"
+    return f"{p.name} took {m.ratio:.2f} of the time per {p.per.removesuffix('s')}{ends}{wanted}: {p.why}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -34,14 +34,6 @@ MAX_UNITS: Final = 100
 """Number of latest units (seconds) that count: enough to resolve 1 %, and fast to resample."""
 
 A, B = 1, 2
-
-
-class Place(NamedTuple):
-    """A second of speech: its file, that file's frames, and which second of it."""
-
-    path: str
-    n_frames: int
-    second: int
 
 
 @dataclass(frozen=True)
@@ -71,19 +63,23 @@ def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], 
     `wall_ns` [frames]: wall time of each frame. Epochs on one side ran alike.
     """
     end = min(end, len(wall_ns))
-    shared = list(_shared(session, end, a, b).items())[-MAX_UNITS:]
+    shared = _shared(session, end, a, b)[-MAX_UNITS:]
     decoded = _decoded_by_both(session.utterances, end, a, b)
     if not shared:
         return SameSpeech(None, UNDECIDED, 0.0, 0, decoded)
     running = np.concatenate([[0.0], np.cumsum(wall_ns[:end])])
-    times = np.array([[_time(running, of_a), _time(running, of_b)] for _, (of_a, of_b) in shared])
-    estimate = _ratio(times)
-    ratio = Ratio(estimate)
+
+    def time(starts: list[int]) -> float:
+        """The undisturbed time of a second that was decoded at each of `starts`."""
+        at = np.array(starts)
+        return float(undisturbed(running[at + UNIT] - running[at]))
+
+    times = np.array([[time(starts) for starts in sides] for sides in shared])
+    ratio = Ratio(_ratio(times))
     if len(times) >= MIN_UNITS:
-        low, high = bootstrap_interval(times, _ratio, method="percentile", resamples=DRAWS)
-        ratio = Ratio(estimate, low, high)
-    of_a, of_b = (tuple((sides[side][-1], sides[side][-1] + UNIT) for _, sides in shared) for side in (0, 1))
-    a_ns, b_ns = (float(time) / len(times) / UNIT for time in times.sum(axis=0))
+        ratio = Ratio(ratio.ratio, *bootstrap_interval(times, _ratio, method="percentile", resamples=DRAWS))
+    of_a, of_b = (tuple((sides[side][-1], sides[side][-1] + UNIT) for sides in shared) for side in (0, 1))
+    a_ns, b_ns = (float(total) / len(times) / UNIT for total in times.sum(axis=0))
     seconds = len(times) * UNIT * FRAME_S
     return SameSpeech(ratio, by_interval(ratio), seconds, 0, decoded, a_ns, b_ns, of_a, of_b)
 
@@ -93,9 +89,7 @@ def in_turn(arms: tuple[Arm, Arm], end: int) -> SameSpeech | None:
 
     The figures are those of `compare_arms`.
     """
-    a, b = (
-        replace(arm, utterances=tuple(u for u in arm.utterances if u.first_frame + u.n_frames <= end)) for arm in arms
-    )
+    a, b = (replace(arm, utterances=tuple(u for u in arm.utterances if u.end_frame <= end)) for arm in arms)
     try:
         found = compare_arms(a, b)
     except BadInput:
@@ -103,7 +97,7 @@ def in_turn(arms: tuple[Arm, Arm], end: int) -> SameSpeech | None:
     decoded = tuple(zip(found.decoded_a, found.decoded_b, strict=True))
     frames = sum(one.n_frames for one, _ in decoded)
     of_a, of_b = (
-        tuple((u.first_frame, u.first_frame + u.n_frames) for key in found.matched for u in side[key][: found.repeats])
+        tuple((u.first_frame, u.end_frame) for key in found.matched for u in side[key][: found.repeats])
         for side in (by_key(a.utterances), by_key(b.utterances))
     )
     overall = found.overall
@@ -116,19 +110,10 @@ def _ratio(times: Array) -> float:
     return float(of_b / max(of_a, 1.0))
 
 
-def _time(running: Array, starts: list[int]) -> float:
-    """The undisturbed time of a second that was decoded at each of `starts`."""
-    at = np.array(starts)
-    return float(undisturbed(running[at + UNIT] - running[at]))
-
-
-def _shared(
-    session: Session, end: int, a: Collection[int], b: Collection[int]
-) -> dict[Place, tuple[list[int], list[int]]]:
+def _shared(session: Session, end: int, a: Collection[int], b: Collection[int]) -> list[tuple[list[int], list[int]]]:
     """The seconds that both sides decoded, in the order of B's last: where A's and B's begin, as many of each."""
     sides = _sides(session, end, a, b)
-    starts: dict[Place, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    latest: dict[Place, int] = {}
+    starts: dict[tuple[str, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for utterance in session.utterances:
         first = utterance.first_frame
         seconds = (min(first + utterance.n_frames, end) - first) // UNIT
@@ -137,18 +122,10 @@ def _shared(
         frames = sides[first : first + seconds * UNIT].reshape(seconds, UNIT)
         side = np.where((frames == frames[:, :1]).all(axis=1), frames[:, 0], 0)
         for second in np.flatnonzero(side).tolist():
-            place = Place(utterance.path, utterance.n_frames, second)
-            starts[place][side[second] - A].append(first + second * UNIT)
-            if side[second] == B:
-                latest[place] = first + second * UNIT
-    found = {}
-    for place in sorted(latest, key=latest.__getitem__):
-        of_a, of_b = starts[place]
-        # As many of each: the fastest of more would be faster.
-        takes = min(len(of_a), len(of_b))
-        if takes:
-            found[place] = of_a[-takes:], of_b[-takes:]
-    return found
+            starts[utterance.path, utterance.n_frames, second][side[second] - A].append(first + second * UNIT)
+    both = sorted((each for each in starts.values() if all(each)), key=lambda each: each[1][-1])
+    # As many of each: the fastest of more would be faster.
+    return [(of_a[-len(of_b) :], of_b[-len(of_a) :]) for of_a, of_b in both]
 
 
 def _sides(session: Session, end: int, a: Collection[int], b: Collection[int]) -> Array:
@@ -166,17 +143,11 @@ def _sides(session: Session, end: int, a: Collection[int], b: Collection[int]) -
 
 def _preparing(session: Session, end: int) -> Iterable[tuple[int, int]]:
     """Frames from the asking for a change to its acting, or to its being given up or overtaken."""
-    over = sorted(
-        [c.first_frame for c in session.configs] + [m.asked_frame for m in session.markers if m.kind == "error"]
-    )
-    for marker in session.markers:
-        if marker.kind != "option":
-            continue
-        asked, applied = marker.asked_frame, marker.applied_frame
-        if applied is None:
-            applied = next((frame for frame in over if frame > asked), end)
+    errors = [m.asked_frame for m in session.markers if m.kind == "error"]
+    over = sorted([*(c.first_frame for c in session.configs), *errors])
+    for asked, applied in [(m.asked_frame, m.applied_frame) for m in session.markers if m.kind == "option"]:
         # Block boundaries: a change that acts at once was asked for within the block before.
-        yield asked, applied
+        yield asked, next((frame for frame in over if frame > asked), end) if applied is None else applied
 
 
 def _decoded_by_both(
@@ -186,11 +157,8 @@ def _decoded_by_both(
     latest: dict[tuple[str, int], dict[int, Utterance]] = defaultdict(dict)
     for utterance in utterances:
         epochs = set(utterance.epochs)
-        if not utterance.done or len(epochs) != 1:
-            continue
-        if utterance.first_frame + utterance.n_frames > end:
-            continue
-        for side, numbers in ((A, a), (B, b)):
-            if epochs <= set(numbers):
-                latest[utterance.path, utterance.n_frames][side] = utterance
+        if utterance.done and len(epochs) == 1 and utterance.end_frame <= end:
+            for side, numbers in ((A, a), (B, b)):
+                if epochs <= set(numbers):
+                    latest[utterance.path, utterance.n_frames][side] = utterance
     return tuple((found[A], found[B]) for found in latest.values() if len(found) == 2)

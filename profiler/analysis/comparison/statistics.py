@@ -110,11 +110,8 @@ def bootstrap_interval(
             off = without.mean() - without
             scale = float((off**2).sum()) ** 1.5
             skew = float((off**3).sum()) / (6 * scale) if scale else 0.0
-            moved = []
-            for tail in tails:
-                z = bias + _NORMAL.inv_cdf(tail)
-                moved.append(_NORMAL.cdf(bias + z / (1 - skew * z)))
-            tails = (moved[0], moved[1])
+            first, last = (bias + _NORMAL.inv_cdf(tail) for tail in tails)
+            tails = _NORMAL.cdf(bias + first / (1 - skew * first)), _NORMAL.cdf(bias + last / (1 - skew * last))
     low, high = np.quantile(drawn, tails)
     return float(low), float(high)
 
@@ -169,15 +166,10 @@ class Pair:
 
     def __add__(self, other: "Pair") -> "Pair":
         mine, others = self.a + self.b, other.a + other.b
-        return Pair(
-            self.a + other.a,
-            self.b + other.b,
-            self.drawn_a + other.drawn_a,
-            self.drawn_b + other.drawn_b,
-            self.repeats,
-            (self.effective * mine + other.effective * others) / max(mine + others, 1e-9),
-            self.interleaved,
-        )
+        effective = (self.effective * mine + other.effective * others) / max(mine + others, 1e-9)
+        drawn_a, drawn_b = self.drawn_a + other.drawn_a, self.drawn_b + other.drawn_b
+        a, b = self.a + other.a, self.b + other.b
+        return Pair(a, b, drawn_a, drawn_b, self.repeats, effective, self.interleaved)
 
     def ratio(self) -> Ratio | None:
         """Time of B / time of A with interval and p, by Student's t; None where an arm took no time."""
@@ -207,10 +199,7 @@ def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
     B (Fisher's randomisation test over whole repeats; Good, Permutation, Parametric and Bootstrap Tests, 2005, ch. 3).
     A bootstrap would give too wide intervals: a resample lacks most of the fastest times that `undisturbed` goes by.
     """
-    n = len(a)
-    if len(b) != n:
-        raise ValueError(f"arms in turn have the same repeats, not {n} and {len(b)}")
-    draw = np.random.default_rng(seed)
+    n, draw = len(a), np.random.default_rng(seed)
     time_a, time_b = float(undisturbed(a).sum()), float(undisturbed(b).sum())
     swaps = draw.random((DRAWS, n)) < 0.5
     if min(time_a, time_b) <= 0:
@@ -230,44 +219,34 @@ def apart(a: Array, b: Array, seed: int = SEED) -> Pair:
 
     Chance is drawn by a bootstrap over repeats, for each arm alone; it knows nothing of the noise between sessions.
     """
-    n = len(a)
-    if len(b) != n:
-        raise ValueError(f"arms apart need the same number of repeats, not {n} and {len(b)}")
-    draw = np.random.default_rng(seed)
-    drawn = [_sums(x, draw.integers(0, n, (DRAWS, n))) for x in (a, b)]
-    times = float(undisturbed(a).sum()), float(undisturbed(b).sum())
-    return Pair(times[0], times[1], drawn[0], drawn[1], n, n, False)
+    n, draw = len(a), np.random.default_rng(seed)
+    drawn_a, drawn_b = (_sums(x, draw.integers(0, n, (DRAWS, n))) for x in (a, b))
+    return Pair(float(undisturbed(a).sum()), float(undisturbed(b).sum()), drawn_a, drawn_b, n, n, False)
 
 
 def _effective(times: Array) -> float:
     """Return from how many repeats `undisturbed` takes its times (Kish's effective sample size)."""
     n = len(times)
     count = _undisturbed_count(n)
-    fastest = np.argpartition(times, count - 1, axis=0)[:count] if count < n else np.arange(n)
-    taken = np.bincount(fastest.ravel(), minlength=n) if count < n else np.ones(n)
+    fastest = np.argpartition(times, count - 1, axis=0)[:count]
+    taken = np.bincount(fastest.ravel(), minlength=n)
     return float(taken.sum() ** 2 / (taken**2).sum())
 
 
 def _sums(times: Array, rows: Array) -> Array:
     """Return the sum over cells of undisturbed times for each draw of `rows` [draws, n]."""
     at_once = max(1, _RESAMPLED_VALUES // max(rows.shape[1] * times.shape[1], 1))
-    return np.concatenate(
-        [
-            undisturbed(times[rows[begin : begin + at_once]], axis=1).sum(axis=1)
-            for begin in range(0, len(rows), at_once)
-        ]
-    )
+    parts = (rows[begin : begin + at_once] for begin in range(0, len(rows), at_once))
+    return np.concatenate([undisturbed(times[part], axis=1).sum(axis=1) for part in parts])
 
 
 def _with_interval(estimate: float, error: float, freedom: int) -> Ratio:
-    ratio = math.exp(estimate)
     # Beyond a factor of e²⁰ nothing is known, and infinity is no number for JSON.
     half = min(student_quantile(0.975, freedom) * error, 20.0)
-    if error == 0.0:
-        p = 1.0 if estimate == 0.0 else 0.0
-    else:
+    p = float(estimate == 0.0)
+    if error:
         p = 2.0 * (1.0 - student_cdf(abs(estimate) / error, freedom))
-    return Ratio(ratio, math.exp(estimate - half), math.exp(estimate + half), p)
+    return Ratio(math.exp(estimate), math.exp(estimate - half), math.exp(estimate + half), p)
 
 
 def student_cdf(t: float, freedom: int) -> float:
@@ -296,16 +275,12 @@ def student_quantile(probability: float, freedom: int) -> float:
     low, high = -1e6, 1e6
     for _ in range(100):
         middle = (low + high) / 2
-        if student_cdf(middle, freedom) < probability:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
     return (low + high) / 2
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return the p values adjusted for the chance of any false finding; None (not tested) stays None and does not
-    count.
+    """Return the p values adjusted for the chance of any false finding; None (not tested) stays None, uncounted.
 
     Step-down Bonferroni (Holm, Scandinavian Journal of Statistics 6, 1979).
     """
