@@ -8,17 +8,14 @@ from typing import Any, Final
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
-GAP_S: Final = 0.05
-"""A longer stretch in which the event loop does not come round is felt."""
+GAP_S: Final = 0.05  # a longer stretch in which the event loop does not come round is felt
 
 LOOK_MS: Final = 10
 SETTLE_S: Final = 5.0
 READY_S: Final = 120.0
 SIZE: Final = (1600, 1000)
-SHOWN_S: Final = 0.2
-"""Until the docks know which of them are in sight."""
-IN_SIGHT: Final = ("cost", "timeline", "words")
-"""Charts that the default layout shows."""
+SHOWN_S: Final = 0.2  # until the docks know which of them are in sight
+IN_SIGHT: Final = ("cost", "timeline", "words")  # charts that the default layout shows
 
 
 class Paintings(QObject):

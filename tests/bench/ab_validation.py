@@ -49,12 +49,10 @@ PRESET = "gmm-quick"
 REPEATS = 10
 SLOWDOWN = 0.05
 STAGE = "score.mixture"
-AA_FILES = ("04-kal16-numbers", "08-kal16-short")
-"""5 s of the bundled voices; planted tries take all 62 s."""
+AA_FILES = ("04-kal16-numbers", "08-kal16-short")  # 5 s of the bundled voices; planted tries take all 62 s
 AA, PLANTED = 200, 50
 FALSE_ALLOWED, FOUND_WANTED = 0.10, 0.84  # 20 of 200, 42 of 50
-FEWEST = 20
-"""A/A comparisons that make a floor."""
+FEWEST = 20  # A/A comparisons that make a floor
 RESULTS = "ab-validation.jsonl"
 
 

@@ -49,13 +49,10 @@ CONFIGURATIONS: dict[str, tuple[str, tuple[int, int, int]]] = {
 }
 """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds."""
 GROUPS = ("scoring", "search")
-LARGE = 0.03
-"""Stages with a larger share of the wall time must have a verdict."""
-STEADY = 0.9
-"""Part of the runs in which a stage must have the same verdict."""
+LARGE = 0.03  # stages with a larger share of the wall time must have a verdict
+STEADY = 0.9  # part of the runs in which a stage must have the same verdict
 NOT_ATTRIBUTED = "not_attributed_s"
-ASIDE = "setup.replay"
-"""The stage of the copies that a run keeps for replays."""
+ASIDE = "setup.replay"  # the stage of the copies that a run keeps for replays
 
 
 def share(parts: Mapping[str, float]) -> float | None:

@@ -38,21 +38,17 @@ from tests.bench import corpus
 from tests.bench._rounds import Answering, Progress, interleave, paired, result, spread, timed
 from tests.graph_fst import fst_of
 
-BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0
-"""sherpa-onnx has beams of 15 or 20 and at most 3000 active states."""
+BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0  # sherpa-onnx has beams of 15 or 20 and at most 3000 active states
 UTTERANCES = 520
 SNRS_DB = (20, 15, 10, 5)
-CUTS = (0.5, 0.7, 0.9)
-"""Shares of an utterance that are kept, from its begin or up to its end."""
+CUTS = (0.5, 0.7, 0.9)  # shares of an utterance that are kept, from its begin or up to its end
 PARTS = ("HLG", "HL", "H")
 TOPOLOGIES = ("standard", "compact", "minimal")
 SHARES = (1.0, 0.999, 0.99, 0.95, 0.9, 0.7, 0.5)
-SAME_COST = 0.02
-"""Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
+SAME_COST = 0.02  # nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32
 RATE = 16_000
 
-Scores = Mapping[str, F32]
-"""Outputs of the net by the name of the utterance."""
+Scores = Mapping[str, F32]  # outputs of the net by the name of the utterance
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from profiler.spans import Recorder
 from tests.bench._rounds import LANE, Answering, Progress, decoding, interleave, paired, pcm, result, spread, timed
 from tests.pipelines.language_models import write_arpa, write_dictionary
 
-PRESET = "gmm"
-"""The default: exact scores, although the peer selects densities."""
+PRESET = "gmm"  # the default: exact scores, although the peer selects densities
 BEAM = 12.0
 """On the development sentences (2 866 words) it costs 2 errors more than the preset's 13; the peer makes far more."""
 LARGE_VOCABULARY = 20_000

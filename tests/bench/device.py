@@ -30,10 +30,8 @@ from tests.bench.device_steps.result import Result, write
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path("build") / "bench" / "device"
-BUDGET_S = 480.0
-"""Of all steps together, but for those that --only names: a GPU may be lent for minutes."""
-LEAST_S = 20.0
-"""That a step must have left, or it is left for the next call."""
+BUDGET_S = 480.0  # of all steps together, but for those that --only names: a GPU may be lent for minutes
+LEAST_S = 20.0  # that a step must have left, or it is left for the next call
 ACCELERATORS = ("cuda", "xpu", "mps")
 
 

@@ -58,13 +58,10 @@ from tests.pipelines import onnx_files
 
 NETS = ("base", "large")
 BATCHES = (1, 16, 32, 64)
-AT = 32
-"""The batch size of the statements."""
-MAX_AUDIO_S = 6.0
-"""Speeds are taken on the first files up to this length; more only repeats them."""
+AT = 32  # the batch size of the statements
+MAX_AUDIO_S = 6.0  # speeds are taken on the first files up to this length; more only repeats them
 MIN_ROUNDS = 5
-PEAK_ROUNDS = 4
-"""Rounds with the square product for one of the others: they are short."""
+PEAK_ROUNDS = 4  # rounds with the square product for one of the others: they are short
 
 PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
 FP32 = (PLAIN, SIMD)

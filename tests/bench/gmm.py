@@ -38,8 +38,7 @@ from profiler.spans import Recorder
 from tests.bench._rounds import LANE, Progress, Side, interleave, paired, pcm, percent, result, timed
 from tests.bench.corpus import speech_for_words
 
-MAX_AUDIO_S = 40.0
-"""Speeds are taken on the first files up to this length; more only repeats them."""
+MAX_AUDIO_S = 40.0  # speeds are taken on the first files up to this length; more only repeats them
 
 SELECTION: dict[str, Value] = {"gmm.selection.method": "vq", "gmm.component": "int8", "block": 1}
 """The selection that is held against dense scoring of the continuous model: shortlists, computed in 8 bits."""

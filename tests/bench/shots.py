@@ -32,8 +32,7 @@ SWITCHES = ((0.15, "frames.skip", 2), (0.35, "frames.skip", 1), (0.75, "gmm.sele
 
 LAB, OTHER_LAB = "exp-cost", "call-costs"
 """The lab with a picture of its page, and another that was run before."""
-LAB_S = 3.0
-"""Measuring time of a lab."""
+LAB_S = 3.0  # measuring time of a lab
 SHOWN_MS = 50
 
 

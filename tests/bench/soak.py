@@ -28,8 +28,7 @@ from tests.bench._rounds import MB, Progress
 
 SAMPLE_S: Final = 10.0
 SETTLE_S: Final = 300.0
-READY_S: Final = 1200.0
-"""For set-up: kernels may have to be compiled first."""
+READY_S: Final = 1200.0  # for set-up: kernels may have to be compiled first
 END_S: Final = 60.0
 MOST_MB: Final = 1.0
 STREAM: Final = ("--preset", "gmm-quick", "--set", "stream.chunk_ms=160", "--set", "pace=1", "--set", "loop=true")

@@ -24,15 +24,13 @@ from tests.bench._rounds import command_line, printed
 
 Tree = Mapping[str, Any]
 
-BLOCKS = tuple(f"block={block}" for block in (1, 2, 4, 8, 32, 64))
-"""The sessions are recorded at 16."""
+BLOCKS = tuple(f"block={block}" for block in (1, 2, 4, 8, 32, 64))  # the sessions are recorded at 16
 CHANGES: dict[str, tuple[str, ...]] = {
     "gmm": (*BLOCKS, "frames.skip=2", "gmm.selection.enabled=true", "threads=2", "search.max_active=3500"),
     "dnn": (*BLOCKS, "dnn.dtype=int8", "threads=2"),
 }
 """By preset; top-4 is what selection is unless a setting says otherwise, and 3 500 tokens half of the usual most."""
-LARGE = 0.05
-"""Stages with less of the time before the change say nothing about a prediction."""
+LARGE = 0.05  # stages with less of the time before the change say nothing about a prediction
 
 
 def figures(change: str, trees: Sequence[Tree]) -> dict[str, Any]:

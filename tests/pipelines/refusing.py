@@ -6,8 +6,7 @@ from pathlib import Path
 
 from profiler.errors import BadInput
 
-MOST_BYTES = 60_000_000
-"""The models of these tests take some hundred kB."""
+MOST_BYTES = 60_000_000  # the models of these tests take some hundred kB
 
 
 def refused(load: Callable[[Path], object], folder: Path) -> str | None:

@@ -31,8 +31,7 @@ from tests.pipelines import whole_runs
 from tests.pipelines.refusing import refused
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
-SCALE = 1.0
-"""Of the scores of a net that was not trained: with it some words are recognised and some are not."""
+SCALE = 1.0  # of the scores of a net that was not trained: with it some words are recognised and some are not
 
 
 def write(folder: Path, place: str = "am", **sizes: int) -> Path:

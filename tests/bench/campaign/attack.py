@@ -18,11 +18,9 @@ from tests.bench.campaign.mutate import DAMAGES, Damage
 
 SPEECH: Final = str(assets.path("speech", "08-kal16-short.flac"))
 SESSION: Final = "s.asrs"
-STDIN: Final = "stdin"
-"""A file of this name in the folder is the standard input of the commands."""
+STDIN: Final = "stdin"  # a file of this name in the folder is the standard input of the commands
 
-OUTPUT_BYTES: Final = 64 << 20
-"""Of each stream that is looked at."""
+OUTPUT_BYTES: Final = 64 << 20  # of each stream that is looked at
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -39,15 +37,12 @@ class Attack:
     name: str
     make: Callable[[Path], object]
     commands: Commands
-    window: str = ""
-    """A session in the folder that the real window is to open as well, every view shown."""
+    window: str = ""  # a session in the folder that the real window is to open as well, every view shown
     environment: Mapping[str, str] = field(default_factory=dict)
     """For the commands and the window; FOLDER in a value stands for the folder."""
     may_fail: bool = False
-    patience: float = 1.0
-    """How many times the driver's limit of time the commands may take."""
-    memory_bytes: int = 0
-    """Their limit instead of the driver's, where it is higher."""
+    patience: float = 1.0  # how many times the driver's limit of time the commands may take
+    memory_bytes: int = 0  # their limit instead of the driver's, where it is higher
     stop_s: float | None = None
     """When they are interrupted as by Ctrl+C, and 3 s later again: they may be at work until then, not longer."""
     check: Callable[[list[bytes]], str | None] | None = None

@@ -37,8 +37,7 @@ from app.views.chart import ChartView
 from app.views.view import View
 from app.window.main_window import MainWindow
 
-GRID: Final = (7, 5)
-"""Points across and down that the mouse visits in every drawing."""
+GRID: Final = (7, 5)  # points across and down that the mouse visits in every drawing
 LONGEST_SENTENCE: Final = 1000
 
 _LEFT = Qt.MouseButton.LeftButton

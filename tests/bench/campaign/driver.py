@@ -37,8 +37,7 @@ COMPILED: Final = ("model=ptm", "model=continuous", "model=dnn", "search.lattice
 """The kernels of these runs are compiled before the first attack."""
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
-LONGEST_LINE: Final = 1_000
-"""Characters of one line of standard error: a sentence, with a path or two in it."""
+LONGEST_LINE: Final = 1_000  # characters of one line of standard error: a sentence, with a path or two in it
 
 PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
 """Modules that lie in every attack's current folder; importing one writes PWNED."""
@@ -66,11 +65,9 @@ USUAL: Final = Limits()
 class Ended(NamedTuple):
     """How one command ended."""
 
-    status: int | None
-    """Exit status, negative for a signal, None when it ran out of time or memory."""
+    status: int | None  # Exit status, negative for a signal, None when it ran out of time or memory
     seconds: float
-    bytes: int
-    """Resident at most, beyond what this process had when it forked."""
+    bytes: int  # Resident at most, beyond what this process had when it forked
     out: bytes
     err: bytes
 

@@ -37,8 +37,7 @@ from tests.graph_fst import fst_of
 from tests.pipelines import ctc_nets, kaldi_writer, lookahead_files, net_files, nnet3_nets, onnx_files
 from tests.pipelines import sphinx_writer as writer
 
-CACHE: Final = "cache"
-"""Folder of an attack that is the program's cache."""
+CACHE: Final = "cache"  # folder of an attack that is the program's cache
 OWN_CACHE: Final = {CACHE_VARIABLE: CACHE}
 SMALL: Final = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
 

@@ -50,8 +50,7 @@ ENVIRONMENT: Final = (
     *(("OMP_NUM_THREADS", "-1"), ("PYTHONWARNINGS", "error"), ("NUMBA_DISABLE_JIT", "1"), ("NUMBA_ENABLE_AVX", "0")),
     *(("NUMBA_CPU_NAME", "generic"), ("NUMBA_CACHE_DIR", "/dev/null")),
 )  # fmt: skip
-COMPILING_PATIENCE: Final = 3.0
-"""For another processor or another cache, numba compiles all kernels anew."""
+COMPILING_PATIENCE: Final = 3.0  # for another processor or another cache, numba compiles all kernels anew
 FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "show": (SESSION, "--TEXT"), "compare": (SESSION, "./TEXT"), "report": (SESSION, "--TEXT"),
     "whatif": (SESSION, "--scale=TEXT=NUMBER"), "confirm": (SESSION, "sTEXT"),
@@ -224,10 +223,8 @@ CHOSEN: Final = (
 )
 DEARER: Final = 4.0
 """Times what a second of a minute costs: a busy machine doubles it, what is quadratic passes it within the hour."""
-FROM_S: Final = 300
-"""Shorter files are too quick to say what a second costs."""
-SECONDS_PER_SECOND: Final = 1 / 100
-"""What a second of sound may take of the driver's limit of time."""
+FROM_S: Final = 300  # Shorter files are too quick to say what a second costs
+SECONDS_PER_SECOND: Final = 1 / 100  # what a second of sound may take of the driver's limit of time
 
 
 def lengths(rng: random.Random) -> Iterator[Attack]:

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
     from pipelines.config import Config
 
-GATHER = "score.gather"
-"""The frames of all utterances, each with its context, are put one behind the other."""
-BLOCK_FRAMES = 64
-"""Frames of each utterance in a call: as many as the device search takes at once."""
+GATHER = "score.gather"  # the frames of all utterances, each with its context, are put one behind the other
+BLOCK_FRAMES = 64  # frames of each utterance in a call: as many as the device search takes at once
 
 
 class Batch:

@@ -12,8 +12,7 @@ from pipelines.device import HOST
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 
-SAME_NAT = 0.05
-"""Of log densities of some hundred nat: products are summed in another order on a device."""
+SAME_NAT = 0.05  # of log densities of some hundred nat: products are summed in another order on a device
 
 
 @dataclass

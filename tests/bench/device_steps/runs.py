@@ -36,10 +36,8 @@ SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
 ROUNDING = 1e-6
 MOST_OVERHEAD = 0.03
 """Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
-MOST_REASONS = 6
-"""That a sentence names."""
-LARGEST = 2 << 20
-"""Bytes of the session that is kept."""
+MOST_REASONS = 6  # that a sentence names
+LARGEST = 2 << 20  # bytes of the session that is kept
 
 Choice = dict[str, str]
 
