@@ -63,7 +63,7 @@ def test_whatever_is_listed_as_a_bench_is_one():
 
 def test_constants_of_speech_that_is_not_there(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(corpus, "HUMAN", tmp_path)
-    assert constants.main(["--only", "speech"]) == 2
+    assert constants.main("--only", "speech") == 2
     assert "there is no" in capsys.readouterr().err
 
 

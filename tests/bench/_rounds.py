@@ -99,6 +99,15 @@ def result(
     return {"peer": peer, **spread(ratios), "ratio_meaning": meaning, "agreement": agreement, "rows": rows}
 
 
+def without_peer(
+    meaning: str, figures: dict[str, Any], agreement: dict[str, Any], rows: list[Any], peer: str | None = None
+) -> dict[str, Any]:
+    """The result of a bench that has no ratio."""
+    none = dict.fromkeys(("ratio", "ratio_min", "ratio_max"))
+    meaning = f"no peer{meaning}"
+    return {"peer": peer, **none, "ratio_meaning": meaning, "figures": figures, "agreement": agreement, "rows": rows}
+
+
 def percent(share: Any) -> Any:
     """A share, or the ends of an interval of shares, in percent; None as it is."""
     if share is None:
@@ -175,6 +184,17 @@ def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog=f"python -m tests.bench.{module}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def printing(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], object], *words: str) -> int:
+    """`main` of a command of its own: print what `measure` returns as JSON; 2 where data is missing."""
+    given = parser.parse_args(words or None)
+    try:
+        print(json.dumps(measure(given), ensure_ascii=False))
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

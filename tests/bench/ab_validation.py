@@ -43,7 +43,7 @@ from profiler.machine import describe
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-from tests.bench._rounds import LANE, Progress, command_line, digest_of, progress_lines, result, undisturbed
+from tests.bench._rounds import LANE, Progress, command_line, digest_of, printing, progress_lines, result, undisturbed
 
 PRESET = "gmm-quick"
 REPEATS = 10
@@ -243,15 +243,12 @@ def measure(wanted: dict[str, int], progress: Progress) -> dict[str, Any]:
     return report(kept)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Try until there are as many as wanted, and print the report as JSON."""
     parser = command_line("ab_validation", __doc__)
     parser.add_argument("--aa", type=int, default=AA, help="A/A comparisons in all")
     parser.add_argument("--planted", type=int, default=PLANTED, help="planted slowdowns in all")
-    given = parser.parse_args(arguments)
-    tree = measure({"aa": given.aa, "planted": given.planted}, progress_lines)
-    print(json.dumps(tree, indent=1, ensure_ascii=False))
-    return 0
+    return printing(parser, lambda given: measure({"aa": given.aa, "planted": given.planted}, progress_lines))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ analysis is seen on the same runs.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -34,7 +33,7 @@ from profiler.analysis.categories import OVERHEAD
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench import corpus
-from tests.bench._rounds import command_line, printed
+from tests.bench._rounds import command_line, printed, printing
 
 Tree = Mapping[str, Any]
 
@@ -154,18 +153,12 @@ def measure(repeat: int, sessions: Path | None = None) -> dict[str, Any]:
     return {"schema": 1, "bench": "attribution", "files": len(speech), "rows": rows}
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Measure and print; 2 where speech is missing."""
     parser = command_line("attribution", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=3, help="runs of each configuration")
     parser.add_argument("--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those")
-    given = parser.parse_args(arguments)
-    try:
-        print(json.dumps(measure(given.repeat, given.sessions), ensure_ascii=False))
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return printing(parser, lambda given: measure(given.repeat, given.sessions))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ librivox-0870 and cards-001, the preset `gmm`.
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -38,7 +38,7 @@ from profiler.machine import run_queue
 from profiler.machine.roofs.timing import Effort, rounds
 from profiler.spans import Recorder
 from tests.bench import corpus
-from tests.bench._rounds import LANE, command_line, scored, timed
+from tests.bench._rounds import LANE, command_line, printing, scored, timed
 
 INPUTS, OUTPUTS, FRAMES = 512, 512, 16
 LARGE = 2048  # inputs and outputs of weights that no cache near a core keeps, 16 MB
@@ -178,18 +178,16 @@ KINDS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(*words: str) -> int:
     """Print the rows; 2 where speech is missing."""
     parser = command_line("constants", __doc__)
     parser.add_argument("--only", choices=tuple(KINDS), action="append")
-    given = parser.parse_args(arguments)
-    try:
+
+    def measure(given: argparse.Namespace) -> dict[str, Any]:
         rows = [row._asdict() for kind in given.only or KINDS for row in KINDS[kind]()]
-    except BadInput as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    print(json.dumps({"schema": 1, "bench": "constants", "rows": rows}))
-    return 0
+        return {"schema": 1, "bench": "constants", "rows": rows}
+
+    return printing(parser, measure, *words)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from typing import Any, Final
 from profiler.process import children
 from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
+from tests.bench._rounds import without_peer
 
 SPANS: Final = 1_000_000
 HOUR_BLOCKS: Final = 360_000
@@ -80,20 +81,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
         small = folder / "small.asrs"
         _sessions.record(small, 200, pace=False).writer.close()
         rows.append(_part("cycles", "offscreen", {}, str(small)))
-    return {
-        "peer": "none",
-        "ratio": None,
-        "ratio_meaning": "no peer: the window's own figures",
-        "ratio_min": None,
-        "ratio_max": None,
-        "figures": _figures(rows),
-        "agreement": {
-            "live": "an update is a painted cost chart at another cursor, each counted once",
-            "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
-            **missing,
-        },
-        "rows": rows,
+    agreement = {
+        "live": "an update is a painted cost chart at another cursor, each counted once",
+        "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
+        **missing,
     }
+    return without_peer(": the window's own figures", _figures(rows), agreement, rows, "none")
 
 
 FIGURES: Final = (

@@ -24,7 +24,7 @@ from typing import Any
 from pipelines import availability
 from pipelines.device import HOST
 from profiler.errors import BadInput
-from tests.bench._rounds import markdown
+from tests.bench._rounds import markdown, without_peer
 from tests.bench.device_steps.__main__ import STEPS
 from tests.bench.device_steps.result import Result, write
 
@@ -70,22 +70,14 @@ def run(
     lines = [(row["step"], answers[row["proved"]], row["why"]) for row in rows]
     (FOLDER / "table.md").write_text(markdown(("step", "proved", "why"), lines), encoding="utf-8")
     proved = {value: sum(row["proved"] is value for row in rows) for value in (True, False, None)}
-    return {
-        "peer": None,
-        "ratio": None,
-        "ratio_min": None,
-        "ratio_max": None,
-        "ratio_meaning": f"no peer; what could be proved on {name}, step by step",
-        "figures": {
-            "device": name,
-            "proved": proved[True],
-            "failed": proved[False],
-            "cannot be proved here": proved[None],
-            "seconds": sum(row["seconds"] for row in rows),
-        },
-        "agreement": {"rows": str(FOLDER), "left for another call": [step for step in STEPS if step not in known]},
-        "rows": rows,
-    }
+    figures = {"device": name, "proved": proved[True], "failed": proved[False], "cannot be proved here": proved[None]}
+    agreement = {"rows": str(FOLDER), "left for another call": [step for step in STEPS if step not in known]}
+    return without_peer(
+        f"; what could be proved on {name}, step by step",
+        figures | {"seconds": sum(row["seconds"] for row in rows)},
+        agreement,
+        rows,
+    )
 
 
 def device(require: str | None) -> str:

@@ -25,7 +25,7 @@ from profiler.errors import BadInput
 from profiler.files import cache
 from profiler.files.paths import cache_path
 from profiler.process import children
-from tests.bench._rounds import Progress, timed
+from tests.bench._rounds import Progress, timed, without_peer
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "digits": {"grammar": "digits"},
@@ -54,16 +54,8 @@ def run(paths: list[str], transcripts: str | None, repeat: int, progress: Progre
         for name, settings in GRAPHS.items():
             progress(f"building {name}", len(rows) / len(GRAPHS))
             rows.append({"graph": name, **built(recipe_of(Graph(**settings), model), place)})
-    return {
-        "peer": None,
-        "ratio": None,
-        "ratio_min": None,
-        "ratio_max": None,
-        "ratio_meaning": "no peer: what each graph costs to build and to load",
-        "figures": {"graphs": len(rows), "cpu_s": sum(row["cpu_s"] for row in rows)},
-        "agreement": {},
-        "rows": rows,
-    }
+    figures = {"graphs": len(rows), "cpu_s": sum(row["cpu_s"] for row in rows)}
+    return without_peer(": what each graph costs to build and to load", figures, {}, rows)
 
 
 def built(recipe: Recipe, place: Path) -> dict[str, Any]:

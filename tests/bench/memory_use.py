@@ -5,7 +5,6 @@ python -m tests.bench.memory_use --hours 2
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from pipelines.config import presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.session.reader import Session
-from tests.bench._rounds import command_line
+from tests.bench._rounds import command_line, printing
 
 
 def recorded(audio: Sequence[Path], repeat: int = 1) -> dict[str, Any]:
@@ -51,9 +50,8 @@ def growth(audio: Sequence[Path], hours: float) -> dict[str, Any]:
 def main() -> int:
     parser = command_line("memory_use", __doc__)
     parser.add_argument("--hours", type=float, default=2.0)
-    given = parser.parse_args()
-    print(json.dumps(growth(sorted(assets.path("speech").glob("*.flac")), given.hours)))
-    return 0
+    speech = sorted(assets.path("speech").glob("*.flac"))
+    return printing(parser, lambda given: growth(speech, given.hours))
 
 
 if __name__ == "__main__":

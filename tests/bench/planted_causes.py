@@ -17,7 +17,6 @@ time of other programs has no verdict of its own: there it must be the largest p
 from __future__ import annotations
 
 import dataclasses
-import json
 import multiprocessing
 import os
 import sys
@@ -53,7 +52,7 @@ from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
 from tests.bench import corpus
-from tests.bench._rounds import command_line
+from tests.bench._rounds import command_line, printing
 
 CALLS = 40  # with 20, calls and the exponentials themselves are about as long
 REPLAY = 0.1
@@ -289,14 +288,13 @@ def _judged(cause: Cause, rows: Sequence[StageRow]) -> dict[str, Any]:
     return {"stage": cause.stage, "right": right, "tries": len(rows), "verdicts": verdicts, "share": round(share, 3)}
 
 
-def main() -> None:
+def main() -> int:
     """Print how often each cause was named."""
     parser = command_line("planted_causes", __doc__)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", action="append", choices=[cause.name for cause in CAUSES])
-    given = parser.parse_args()
-    print(json.dumps(measure(given.tries, given.only or ()), indent=2))
+    return printing(parser, lambda given: measure(given.tries, given.only or ()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,7 +24,7 @@ import psutil
 
 from profiler.errors import BadInput
 from profiler.process import children
-from tests.bench._rounds import MB, Progress
+from tests.bench._rounds import MB, Progress, without_peer
 
 SAMPLE_S: Final = 10.0
 SETTLE_S: Final = 300.0
@@ -52,25 +52,19 @@ def run(
         ended = [each for each, one in processes.items() if not one.is_running()]
     rows = [_row(each, np.array(values)) for each, values in samples.items()]
     worst = max(row["memory_mb_per_minute"] for row in rows)
-    return {
-        "peer": "none",
-        "ratio": None,
-        "ratio_meaning": "no peer: what grows while the demo loops in a window, and a stream beside it",
-        "ratio_min": None,
-        "ratio_max": None,
-        "figures": {
-            "minutes": minutes,
-            "memory_mb_per_minute": worst,
-            **{f"{row['process']}_mb_per_minute": row["memory_mb_per_minute"] for row in rows},
-            **{key: max(row[key] for row in rows) for key in ("files_more", "threads_more")},
-        },
-        "agreement": {
-            "ran to the end": not ended,
-            "ended before": ", ".join(ended) or "none",
-            "memory grows by at most": f"{MOST_MB:g} MB a minute: {worst <= MOST_MB}",
-        },
-        "rows": rows,
+    figures = {
+        "minutes": minutes,
+        "memory_mb_per_minute": worst,
+        **{f"{row['process']}_mb_per_minute": row["memory_mb_per_minute"] for row in rows},
+        **{key: max(row[key] for row in rows) for key in ("files_more", "threads_more")},
     }
+    agreement = {
+        "ran to the end": not ended,
+        "ended before": ", ".join(ended) or "none",
+        "memory grows by at most": f"{MOST_MB:g} MB a minute: {worst <= MOST_MB}",
+    }
+    meaning = ": what grows while the demo loops in a window, and a stream beside it"
+    return without_peer(meaning, figures, agreement, rows, "none")
 
 
 def _row(name: str, table: np.ndarray) -> dict[str, Any]:

@@ -11,7 +11,6 @@ in some starts a layer of a net runs up to 15 % faster.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 from profiler.errors import BadInput
 from tests.bench import corpus
-from tests.bench._rounds import command_line, printed
+from tests.bench._rounds import command_line, printed, printing
 
 Tree = Mapping[str, Any]
 
@@ -75,17 +74,11 @@ def measure(repeat: int) -> dict[str, Any]:
     return {"schema": 1, "bench": "whatif_check", "files": len(paths), "repeat": repeat, "rows": rows}
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Check and print; 2 where speech is missing."""
     parser = command_line("whatif_check", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=1, help="rounds")
-    given = parser.parse_args(arguments)
-    try:
-        print(json.dumps(measure(given.repeat), ensure_ascii=False))
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return printing(parser, lambda given: measure(given.repeat))
 
 
 if __name__ == "__main__":
