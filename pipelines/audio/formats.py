@@ -8,43 +8,30 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SUFFIXES: Final = frozenset(
-    {
-        *(".wav", ".wave", ".bwf", ".rf64", ".w64"),
-        *(".flac", ".ogg", ".oga", ".opus", ".mp3", ".mp2"),
-        *(".aif", ".aiff", ".aifc", ".caf", ".au", ".snd", ".sph", ".voc"),
-    }
-)
+SUFFIXES: Final = frozenset((
+    *(".wav", ".wave", ".bwf", ".rf64", ".w64", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".mp2"),
+    *(".aif", ".aiff", ".aifc", ".caf", ".au", ".snd", ".sph", ".voc"),
+))  # fmt: skip
 """Suffixes that folders and patterns match; a file given by name may have any suffix."""
 
 RAW: Final = frozenset({".raw", ".pcm"})
 """Suffixes of sound without a header, which is read if the setting `audio.raw` says how it lies there."""
 
-CONVERTIBLE: Final = frozenset(
-    {
-        *(".m4a", ".m4b", ".mp4", ".mov", ".3gp", ".aac", ".ac3", ".wma", ".asf", ".webm", ".mkv"),
-        *(".mka", ".amr", ".awb", ".wv", ".ape", ".tta", ".mpc", ".spx", ".ra", ".dsf", ".g722"),
-    }
-)
+CONVERTIBLE: Final = frozenset((
+    *(".m4a", ".m4b", ".mp4", ".mov", ".3gp", ".aac", ".ac3", ".wma", ".asf", ".webm", ".mkv"),
+    *(".mka", ".amr", ".awb", ".wv", ".ape", ".tta", ".mpc", ".spx", ".ra", ".dsf", ".g722"),
+))  # fmt: skip
 """Suffixes of sound that is not read and that ffmpeg converts."""
 
 READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64, RF64, VOC and SPH"
 """The formats that are read, in words; more are (`soundfile.available_formats`)."""
 
 
+_WORDS: Final = {"s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT", "f64": "DOUBLE"}
 FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte order of libsndfile
     "u8": ("PCM_U8", "FILE"),
     "s8": ("PCM_S8", "FILE"),
-    "s16le": ("PCM_16", "LITTLE"),
-    "s16be": ("PCM_16", "BIG"),
-    "s24le": ("PCM_24", "LITTLE"),
-    "s24be": ("PCM_24", "BIG"),
-    "s32le": ("PCM_32", "LITTLE"),
-    "s32be": ("PCM_32", "BIG"),
-    "f32le": ("FLOAT", "LITTLE"),
-    "f32be": ("FLOAT", "BIG"),
-    "f64le": ("DOUBLE", "LITTLE"),
-    "f64be": ("DOUBLE", "BIG"),
+    **{f"{n}{end}": (kind, order) for n, kind in _WORDS.items() for end, order in (("le", "LITTLE"), ("be", "BIG"))},
     "mulaw": ("ULAW", "FILE"),
     "alaw": ("ALAW", "FILE"),
 }

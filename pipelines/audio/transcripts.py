@@ -283,33 +283,29 @@ class Format(NamedTuple):
     """One way to write transcripts down. `fits`: whether the first lines of a file look like it."""
 
     title: str
-    suffixes: frozenset[str]
+    suffixes: tuple[str, ...]
     fits: Callable[[Sequence[str]], bool]
     rows: Callable[[TextFile], Iterator[Row]]
 
 
-def _kaldi_fits(lines: Sequence[str]) -> bool:
-    return all(re.match(r"""[^\s<>{}\[\]()"'#%;@*\\]""", line) for line in lines)
-
-
 FORMATS = (
-    Format(
-        "a table with a header",
-        frozenset({".tsv", ".csv"}),
-        lambda lines: tables.header(lines[0]) is not None,
-        tables.table,
-    ),
-    Format("records of JSON", frozenset({".json", ".jsonl"}), tables.is_json, tables.manifest),
+    Format("a table with a header", (".tsv", ".csv"), lambda lines: bool(tables.header(lines[0])), tables.table),
+    Format("records of JSON", (".json", ".jsonl"), tables.is_json, tables.manifest),
     Format(
         "words with the name of the file behind them",
-        frozenset({".trn", ".transcription"}),
-        lambda lines: all(_NAMED.fullmatch(line) for line in lines),
+        (".trn", ".transcription"),
+        lambda lines: all(map(_NAMED.fullmatch, lines)),
         _named_behind,
     ),
-    Format("segments (STM)", frozenset({".stm"}), _is_stm, _stm),
-    Format("words with times (CTM)", frozenset({".ctm"}), _is_ctm, _ctm),
-    Format("names with words behind them (Kaldi)", frozenset(), _kaldi_fits, _kaldi),
+    Format("segments (STM)", (".stm",), _is_stm, _stm),
+    Format("words with times (CTM)", (".ctm",), _is_ctm, _ctm),
+    Format(
+        "names with words behind them (Kaldi)",
+        (),
+        lambda lines: all(re.match(r"""[^\s<>{}\[\]()"'#%;@*\\]""", line) for line in lines),
+        _kaldi,
+    ),
 )
 """Looked through from the first to the last."""
 
-SUFFIXES = frozenset[str]().union(*(form.suffixes for form in FORMATS))
+SUFFIXES = frozenset(suffix for form in FORMATS for suffix in form.suffixes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
@@ -107,12 +108,7 @@ class Count:
         return self.errors / self.reference_words if self.reference_words else None
 
     def __add__(self, other: Count) -> Count:
-        return Count(
-            self.substitutions + other.substitutions,
-            self.deletions + other.deletions,
-            self.insertions + other.insertions,
-            self.reference_words + other.reference_words,
-        )
+        return Count(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 def words(text: str) -> list[str]:
@@ -183,11 +179,8 @@ def align(reference: Sequence[str], hypothesis: Sequence[str], partial: bool = F
     for i, j in steps_between([word for word, _ in left], [word for word, _ in right], partial):
         spoken, at = (None, None) if i is None else left[i]
         recognised, place = (None, None) if j is None else right[j]
-        kind = SAME if spoken == recognised else SUBSTITUTED
-        if spoken is None:
-            kind = INSERTED
-        elif recognised is None:
-            kind = DELETED
+        kind = INSERTED if spoken is None else DELETED if recognised is None else SUBSTITUTED
+        kind = SAME if spoken == recognised else kind
         steps.append(Aligned(kind, spoken, recognised, at, place))
     return steps
 
@@ -198,10 +191,8 @@ def count(reference: str, hypothesis: str) -> Count:
 
 def counted(steps: Iterable[Aligned]) -> Count:
     """Word errors of an alignment."""
-    kinds = [step.kind for step in steps]
-    return Count(
-        kinds.count(SUBSTITUTED), kinds.count(DELETED), kinds.count(INSERTED), len(kinds) - kinds.count(INSERTED)
-    )
+    kinds = Counter(step.kind for step in steps)
+    return Count(kinds[SUBSTITUTED], kinds[DELETED], kinds[INSERTED], kinds.total() - kinds[INSERTED])
 
 
 def scored(reference: str | None, hypothesis: str) -> Count | None:

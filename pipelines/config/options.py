@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -50,28 +50,11 @@ class Toggle:
     says: Mapping[str, str] = field(default_factory=dict)
 
 
-class Traits(TypedDict, total=False):
-    """What else a setting may have, as `setting` explains it."""
-
-    layer: str
-    unit: str
-    live: bool
-    switched_by: str
-    when: Condition
-    choices_when: Mapping[str, Condition | tuple[Condition, ...]]
-    toggle: Toggle
-    names_in: str
-    suffixes: tuple[str, ...]
-    like: str
-    main: bool
-    words: Mapping[Value, str]
-    steps: tuple[float, ...]
-    reasons: Mapping[str, str]
+Traits = dict[str, Any]
+"""What else a setting may have, by the names of `Option`, as `setting` explains it."""
 
 
-def setting(
-    title: str, help: str, *, ge: float | None = None, le: float | None = None, **traits: Unpack[Traits]
-) -> msgspec.Meta:
+def setting(title: str, help: str, *, ge: float | None = None, le: float | None = None, **traits: Any) -> msgspec.Meta:
     """Describe one field of the tree.
 
     Traits that a struct's `TRAITS` has are those of all its settings, unless one says something else.
@@ -86,7 +69,7 @@ def setting(
     setting that has another one. `main`: whether the form shows it without "more". `words` says values
     that a number does not explain. `steps`: values that the arrow keys go through, where a number is not counted up.
     """
-    return msgspec.Meta(title=title, description=help, ge=ge, le=le, extra=dict(traits))
+    return msgspec.Meta(title=title, description=help, ge=ge, le=le, extra=traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +147,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             choices=choices,
             minimum=meta.ge,
             maximum=meta.le,
-            **traits,  # type: ignore[arg-type]
+            **traits,
         )
 
 

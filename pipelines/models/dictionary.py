@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from pipelines.models.language.lines import fields
@@ -98,13 +99,13 @@ class Dictionary:
     def check_phones(self, phones: Iterable[str], fillers: Iterable[str] = ()) -> None:
         """Raise DictionaryError if a pronunciation has a phone outside these and `fillers`, the model's others."""
         known = frozenset(phones)
-        strange: dict[str, None] = {}
-        words = []
-        for word, prons in self.pronunciations.items():
-            unknown = [phone for pron in prons for phone in pron if phone not in known]
-            if unknown:
-                words.append(word)
-                strange.update(dict.fromkeys(unknown))
+        unknown = {
+            word: [p for pron in prons for p in pron if p not in known] for word, prons in self.pronunciations.items()
+        }
+        words, strange = (
+            [word for word in unknown if unknown[word]],
+            dict.fromkeys(chain.from_iterable(unknown.values())),
+        )
         if not words:
             return
         lacking = [phone for phone in strange if phone not in frozenset(fillers)]

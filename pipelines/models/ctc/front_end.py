@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,12 +27,10 @@ FBANK = "frontend.fbank"
 PIECE_FRAMES = 512  # frames of features for a span
 
 
-class Sound:
+class Sound(NamedTuple):
     """What a front end's parameters say to whoever reads sound for it."""
 
-    def __init__(self, net: Ctc) -> None:
-        takes = net.input
-        self.target = Target(takes.rate, takes.rate / 2) if takes.fbank is None else takes.fbank.target
+    target: Target
 
 
 class CtcFrontEnd:
@@ -41,9 +40,10 @@ class CtcFrontEnd:
 
     def __init__(self, net: Ctc) -> None:
         """ModelError if onnxruntime cannot compute the net; FeatureParameterError where its features cannot be made."""
-        self.net, self.parameters = net, Sound(net)
-        if net.input.fbank is not None:
-            net.input.fbank.source()
+        self.net, fbank = net, net.input.fbank
+        if fbank is not None:
+            fbank.source()
+        self.parameters = Sound(fbank.target if fbank else Target(net.input.rate, net.input.rate / 2))
         self.dimension = len(net.units.symbols)
         self.computing = Computing(net)
         self.stage_ids: dict[str, int] = {}

@@ -87,16 +87,15 @@ def _input_of(kind: str, path: Path, entries: Mapping[str, str], shapes: Sequenc
         if rate < 4_000 or rate % 100 or not frames:
             raise ModelError(f"{path}: a sample_rate of {rate} Hz in chunks of {frames} × 10 ms is not computed.")
         return Input("samples", T_ONE_EACH, rate, chunk=frames, shift=frames, layout="T-one")
+    features = Fbank(bins=_bins(path, shapes[0], 1 if kind in NEMO else 2))
     if kind == "zipformer2_ctc":
-        features = Fbank(bins=_bins(path, shapes[0], 2))
         return Input("frames", ZIPFORMER_EACH, fbank=features, layout="zipformer2_ctc (icefall)")
     if kind == "zipformer2":
         chunk, shift = number("T", LONGEST_CHUNK), number("decode_chunk_len", LONGEST_CHUNK)
-        features = Fbank(bins=_bins(path, shapes[0], 2))
         layout = "zipformer2 with states (icefall)"
         return Input("frames", ZIPFORMER_EACH, fbank=features, chunk=chunk, shift=shift, layout=layout)
     if kind == "wenet_ctc":
-        features = Fbank(bins=_bins(path, shapes[0], 2), full_scale=32_768.0)
+        features = replace(features, full_scale=32_768.0)
         return Input("frames", number("subsampling_factor", MOST_EACH), fbank=features, layout="wenet")
     if entries.get("is_giga_am", "") not in ("", "0"):
         raise ModelError(f"{path} is a GigaAM, whose features are not computed.")
@@ -104,7 +103,7 @@ def _input_of(kind: str, path: Path, entries: Mapping[str, str], shapes: Sequenc
     if normalise not in ("", "per_feature"):
         raise ModelError(f"{path}: the normalize_type {one_line(normalise, 60)!r} is not computed; per_feature is.")
     plain = Fbank(low=0.0, high=0.0, window="hann", remove_offset=False, librosa=True, normalise=bool(normalise))
-    features = replace(plain, bins=_bins(path, shapes[0], 1))
+    features = replace(plain, bins=features.bins)
     return Input("bins", number("subsampling_factor", MOST_EACH), fbank=features, layout="NeMo")
 
 

@@ -109,20 +109,16 @@ class Computing:
             feeds |= {one.name: state for one, state in zip(self._others, self._states, strict=True)}
         found = runtime.run(self.session, self.net.path, self._outputs[: 1 + len(self._states)], feeds)
         self._states = found[1:]
-        rows = self._checked(np.asarray(found[0]))
+        made, units = np.asarray(found[0]), len(self.net.units.symbols)
+        if made.ndim != 3 or made.shape[0] != 1 or not made.shape[1] or made.shape[2] != units:
+            raise ModelError(
+                f"{self.net.path} gives the shape {list(made.shape)}, and its symbols ask for [1, outputs, {units}]."
+            )
+        rows = made[0].astype(np.float32)
         if self.net.log_softmax:
             rows -= rows.max(axis=1, keepdims=True)
             rows -= np.log(np.exp(rows).sum(axis=1, keepdims=True))
         return np.ascontiguousarray(rows, np.float32)
-
-    def _checked(self, found: Array) -> F32:
-        units = len(self.net.units.symbols)
-        if found.ndim != 3 or found.shape[0] != 1 or not found.shape[1] or found.shape[2] != units:
-            raise ModelError(
-                f"{self.net.path} gives the shape {list(found.shape)}, and its symbols ask for [1, outputs, {units}]."
-            )
-        rows: F32 = found[0].astype(np.float32)
-        return rows
 
 
 def silence(net: Input, frames: int) -> F32:
@@ -134,12 +130,10 @@ def silence(net: Input, frames: int) -> F32:
 
 def part(net: Input, x: F32, begin: int, end: int) -> F32:
     """What goes in of the frames begin … end − 1 of `x`: filled up with silence where a net needs more of them."""
-    hop = 1 if net.fbank is not None else net.hop
+    hop, filled = 1 if net.fbank is not None else net.hop, silence(net, net.chunk or LEAST)
     inside = x[begin * hop : end * hop]
-    least = (net.chunk or LEAST) * hop
-    if len(inside) >= least:
+    if len(inside) >= len(filled):
         return inside
-    filled = silence(net, net.chunk or LEAST)
     filled[: len(inside)] = inside
     return filled
 
@@ -153,11 +147,8 @@ def _arranged(net: Input, x: Array) -> Array:
     return np.ascontiguousarray(x.T if net.arrangement == "bins" else x)[None]
 
 
-_DTYPES: Final[Mapping[str, str]] = {
-    "tensor(float)": "float32",
-    "tensor(float16)": "float16",
-    "tensor(int64)": "int64",
-    "tensor(int32)": "int32",
+_DTYPES: Final[Mapping[str, str]] = {"tensor(float)": "float32"} | {
+    f"tensor({name})": name for name in ("float16", "int64", "int32")
 }
 LARGEST_STATE: Final = 1 << 24  # numbers
 

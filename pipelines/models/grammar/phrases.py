@@ -12,16 +12,8 @@ import re
 from pathlib import Path
 
 from pipelines.models.dictionary import JOINERS
-from pipelines.models.grammar.expression import (
-    MAX_WORDS,
-    Alternatives,
-    Grammar,
-    GrammarError,
-    Repeat,
-    Sequence,
-    Word,
-    decoded,
-)
+from pipelines.models.grammar import expression
+from pipelines.models.grammar.expression import Alternatives, Grammar, GrammarError, Repeat, Sequence, Word
 from profiler.plain import one_line, printable
 
 RULE = "list"
@@ -34,7 +26,7 @@ def read(path: str | os.PathLike[str]) -> Grammar:
     file, name = Path(path), one_line(os.fspath(path))
     phrases: dict[tuple[str, ...], int] = {}
     n_words = 0
-    for number, line in enumerate(io.StringIO(decoded(file), newline=None), start=1):
+    for number, line in enumerate(io.StringIO(expression.decoded(file), newline=None), start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
@@ -44,8 +36,8 @@ def read(path: str | os.PathLike[str]) -> Grammar:
                 f"{one_line(words[-1], SHOWN)}; leave the thresholds out."
             )
         n_words += len(words)
-        if n_words > MAX_WORDS:
-            raise GrammarError(f"{name} lists more than {MAX_WORDS:,} words.")
+        if n_words > expression.MAX_WORDS:
+            raise GrammarError(f"{name} lists more than {expression.MAX_WORDS:,} words.")
         for word in words:
             if printable(word, JOINERS) != word:
                 raise GrammarError(

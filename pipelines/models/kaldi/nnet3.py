@@ -33,10 +33,9 @@ def read(reader: Reader) -> Net:
     lines = nnet3_config.read(reader)
     needed = _needed(reader, lines)
     reader.expect("<NumComponents>")
-    # None is shorter than its tokens.
-    count = reader.integer("number of components", 0, min(MOST_COMPONENTS, reader.left // 20))
     components: dict[str, Component] = {}
-    for _ in range(count):
+    # None is shorter than its tokens.
+    for _ in range(reader.integer("number of components", 0, min(MOST_COMPONENTS, reader.left // 20))):
         reader.expect("<ComponentName>")
         name = reader.token()
         if name in components:
@@ -90,21 +89,16 @@ def _node(reader: Reader, line: Line, components: Mapping[str, Component], dims:
     component = components.get(line.component)
     if component is None:
         reader.wrong(f"the node {shown} has the component {one_line(line.component)}, which there is not")
-    width = _width(reader, shown, line.parts, dims)
-    if width != component.inputs:
-        reader.wrong(f"the node {shown} gets {width} values, its component takes {component.inputs}")
-    offsets = component.offsets if isinstance(component, Affine) else (0,)
-    return Node(line.name, component, spread(line.parts, offsets))
-
-
-def _width(reader: Reader, shown: str, parts: tuple[Part, ...], dims: Mapping[str, int]) -> int:
     width = 0
-    for part in parts:
+    for part in line.parts:
         sizes = {dims[term.node] for term in part}
         if len(sizes) > 1:
             reader.wrong(f"the node {shown} adds up {' and '.join(map(str, sorted(sizes)))} values")
         width += sizes.pop()
-    return width
+    if width != component.inputs:
+        reader.wrong(f"the node {shown} gets {width} values, its component takes {component.inputs}")
+    offsets = component.offsets if isinstance(component, Affine) else (0,)
+    return Node(line.name, component, spread(line.parts, offsets))
 
 
 def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nodes: list[Node], priors: F64) -> Net:
@@ -120,10 +114,8 @@ def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nod
         nodes=tuple(nodes),
         last=last,
         log_priors=np.zeros(dims[last], np.float32),
-        parameters=sum(_size(node.component) for node in nodes),
-        left_out=tuple(
-            name for name, line in lines.items() if line.kind == nnet3_config.COMPONENT and name not in kept
-        ),
+        parameters=sum(part.size for n in nodes for part in vars(n.component).values() if isinstance(part, np.ndarray)),
+        left_out=tuple(n for n, line in lines.items() if line.kind == nnet3_config.COMPONENT and n not in kept),
         log_softmax=log_softmax,
     )
     if len(priors):
@@ -132,7 +124,10 @@ def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nod
         net = replace(net, log_priors=np.log(np.maximum(priors, PRIOR_FLOOR)).astype(np.float32), has_priors=True)
     if max(net.context) > LARGEST_CONTEXT:
         reader.wrong(f"its context is {max(net.context)} frames, at most {LARGEST_CONTEXT} are computed")
-    widest = sum(1 + _inputs(node) + node.component.outputs for node in nodes)
+    # An affine component takes its inputs at each of its offsets.
+    widest = sum(
+        1 + n.component.inputs * len(getattr(n.component, "offsets", "1")) + n.component.outputs for n in nodes
+    )
     if widest * (BLOCK + sum(net.context)) > MOST_HELD:
         reader.wrong(f"its {len(nodes)} nodes have {widest:,} values, more than a block of frames can hold")
     return net
@@ -163,14 +158,3 @@ def _end(reader: Reader, output: Line, nodes: list[Node]) -> tuple[str, bool]:
     if last is None or node is None or not isinstance(node.component, Affine):
         reader.wrong("its output is not that of an affine component, as it is or as log-softmax")
     return last.name, log_softmax
-
-
-def _size(component: Component) -> int:
-    if isinstance(component, Affine):
-        return component.weight.size + component.bias.size
-    return component.scale.size + component.shift.size if isinstance(component, Scaling) else 0
-
-
-def _inputs(node: Node) -> int:
-    component = node.component
-    return component.weight.shape[1] if isinstance(component, Affine) else component.inputs

@@ -17,29 +17,23 @@ from pipelines.models.nnet3 import Affine, Component, Function, Scaling
 from profiler.arrays import F32, I32, Array
 from profiler.plain import one_line
 
-REALS: Final = frozenset(
-    {
-        *("LearningRateFactor", "MaxChange", "L2Regularize", "LearningRate", "OrthonormalConstraint", "Count"),
-        *("NumSamplesHistory", "Alpha", "MaxChangePerSample", "MaxChangePerMinibatch", "UpdateCount", "OderivCount"),
-        *("ActiveScalingCount", "MaxChangeScaleStats", "NumDimsSelfRepaired", "NumDimsProcessed", "Epsilon"),
-        *("SelfRepairLowerThreshold", "SelfRepairUpperThreshold", "SelfRepairScale", "TargetRms", "BackpropScale"),
-        *("DropoutProportion", "SpecAugmentMaxProportion", "SpecAugmentZeroProportion", "LearningRateScale"),
-    }
+REALS: Final = (
+    *("LearningRateFactor", "MaxChange", "L2Regularize", "LearningRate", "OrthonormalConstraint", "Count", "Alpha"),
+    *("NumSamplesHistory", "MaxChangePerSample", "MaxChangePerMinibatch", "UpdateCount", "OderivCount", "Epsilon"),
+    *("ActiveScalingCount", "MaxChangeScaleStats", "NumDimsSelfRepaired", "NumDimsProcessed", "TargetRms"),
+    *("SelfRepairLowerThreshold", "SelfRepairUpperThreshold", "SelfRepairScale", "BackpropScale", "LearningRateScale"),
+    *("DropoutProportion", "SpecAugmentMaxProportion", "SpecAugmentZeroProportion"),
 )
 PAIRS: Final = {"RankInOut": "ii", "AlphaInOut": "rr"}
-INTEGERS: Final = frozenset(
-    {
-        *("Dim", "BlockDim", "RankIn", "RankOut", "Rank", "UpdatePeriod", "TimePeriod", "SpecAugmentMaxRegions"),
-        "SpecAugmentTimeMaskMaxFrames",
-    }
+INTEGERS: Final = (
+    *("Dim", "BlockDim", "RankIn", "RankOut", "Rank", "UpdatePeriod", "TimePeriod", "SpecAugmentMaxRegions"),
+    "SpecAugmentTimeMaskMaxFrames",
 )
-FLAGS: Final = frozenset({"IsGradient", "TestMode", "Continuous", "UseNaturalGradient", "DropoutPerFrame"})
+FLAGS: Final = ("IsGradient", "TestMode", "Continuous", "UseNaturalGradient", "DropoutPerFrame")
 """Truth values; in some components the name alone says yes."""
-ARRAYS: Final = frozenset(
-    {
-        *("LinearParams", "BiasParams", "Params", "Scales", "Bias", "Offsets", "StatsMean", "StatsVar"),
-        *("ValueAvg", "DerivAvg", "OderivRms"),
-    }
+ARRAYS: Final = (
+    *("LinearParams", "BiasParams", "Params", "Scales", "Bias", "Offsets", "StatsMean", "StatsVar"),
+    *("ValueAvg", "DerivAvg", "OderivRms"),
 )
 LARGEST_DIM: Final = 1 << 16
 MOST_OFFSETS: Final = 64

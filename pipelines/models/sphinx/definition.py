@@ -69,9 +69,7 @@ class ModelDefinition:
         the other word positions; then silence for the outer context at a word's edge; then the CI
         phone. A negative context (none) gives the CI phone.
         """
-        if left < 0 or right < 0:
-            return int(self.ci_ssids[base])
-        return int(self.ssid[base, left, right, position])
+        return self.ci_ssid(base) if min(left, right) < 0 else int(self.ssid[base, left, right, position])
 
     def ci_ssid(self, phone: int) -> int:
         return int(self.ci_ssids[phone])
@@ -151,13 +149,10 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
         return result
 
     resolved = any_position(exact)
+    alone, every = slice(silence, silence + 1), slice(None)
     for position in (BEGIN, END, SINGLE):
         # At a word's edge the context across it is unknown to training: try silence there.
-        outer = exact
-        if position != END:
-            outer = outer[:, silence : silence + 1]
-        if position != BEGIN:
-            outer = outer[:, :, silence : silence + 1]
+        outer = exact[:, every if position == END else alone, every if position == BEGIN else alone]
         at_edge = np.broadcast_to(any_position(outer)[..., position], exact.shape[:3])
         np.copyto(resolved[..., position], at_edge, where=resolved[..., position] < 0)
     fallback = ssids[:n_ci].astype(np.int32)[:, None, None, None]

@@ -16,17 +16,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import LARGEST_DEFINITION, Cursor, read_file
-from pipelines.models.sphinx.definition import (
-    BEGIN,
-    END,
-    INTERNAL,
-    MAX_PHONES,
-    MAX_SENONES,
-    SINGLE,
-    STATES,
-    ModelDefinition,
-    assemble,
-)
+from pipelines.models.sphinx.definition import MAX_PHONES, MAX_SENONES, STATES, ModelDefinition, assemble
 
 BINARY_VERSION = 1
 
@@ -95,7 +85,7 @@ def _name(cursor: Cursor) -> str:
 
 VERSION = "0.3"
 COUNTS = ("n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat")
-POSITION_LETTERS = {"i": INTERNAL, "b": BEGIN, "e": END, "s": SINGLE}
+POSITION_LETTERS = {letter: number for number, letter in enumerate("ibes")}
 LONGEST_LINE = 4096
 COLUMNS = 6 + STATES + 1
 

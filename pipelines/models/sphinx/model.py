@@ -180,10 +180,8 @@ def load(directory: Path | str) -> AcousticModel:
 
 def read_feat_params(path: Path) -> dict[str, str]:
     """Options of `feat.params`, names without the dash; FeatureParameterError when one cannot be computed."""
-    text = "".join(
-        line.partition("#")[0] + "\n"  # comments may be in any script
-        for line in read_file(path, LARGEST_TEXT).decode("utf-8-sig", "replace").splitlines()
-    )
+    lines = read_file(path, LARGEST_TEXT).decode("utf-8-sig", "replace").splitlines()
+    text = "".join(line.partition("#")[0] + "\n" for line in lines)  # comments may be in any script
     if not text.isascii():
         raise ModelError(f"{path}: must be plain ASCII text")
     options = options_of(text, str(path))
@@ -261,7 +259,7 @@ def _weights(directory: Path, streams: int, densities: int, senones: int) -> Arr
 
 
 def _checksum(directory: Path) -> str:
-    names = ("feat.params", "mdef", "means", "variances", "transition_matrices")
-    weights = "sendump" if there(directory / "sendump") else "mixture_weights"
-    transform = ("feature_transform",) if there(directory / "feature_transform") else ()
-    return checksum(*(directory / name for name in (*names, weights, *transform)))
+    names = ["feat.params", "mdef", "means", "variances", "transition_matrices"]
+    names += ["sendump" if there(directory / "sendump") else "mixture_weights"]
+    names += ["feature_transform"] * there(directory / "feature_transform")
+    return checksum(*(directory / name for name in names))

@@ -40,23 +40,19 @@ def read(path: Path, streams: int, densities: int, senones: int) -> Array:
         if not 1 <= int.from_bytes(data[:4], "big") <= MAX_LINE or len(data) < 4:
             raise ModelError(f"{path} is not a sendump file: its first line has no plausible length")
     header = _header(cursor)
-    expected = {"feature_count": streams, "mixture_count": densities, "model_count": senones}
-    for key, value in expected.items():
+    for key, value in {"feature_count": streams, "mixture_count": densities, "model_count": senones}.items():
         if header.get(key, value) != value:
             raise ModelError(f"{path}: {key} is {header[key]}, the other files say {value}")
-    clusters = header.get("cluster_count", 0)
-    bits = header.get("cluster_bits", 8)
+    clusters, bits = header.get("cluster_count", 0), header.get("cluster_bits", 8)
     if clusters not in (0, CLUSTERS - 1, CLUSTERS):
         raise ModelError(f"{path}: cluster_count is {clusters}, expected 0, 15 or 16")
     if bits not in (4, 8) or (bits == 4 and not clusters):
         raise ModelError(f"{path}: cluster_bits is {bits}, expected 8, or 4 with clusters")
-    columns = senones
-    codebook = np.arange(256)
+    columns, codebook = senones, np.arange(256)
     if clusters:
         codebook = cursor.array("u1", CLUSTERS, "cluster values").astype(np.int64)
     else:
-        rows = cursor.i32("rows")
-        columns = cursor.i32("columns")
+        rows, columns = cursor.i32("rows"), cursor.i32("columns")
         if rows != densities:
             raise ModelError(f"{path}: {rows} rows, the means have {densities} densities")
         # Old files pad their rows.
@@ -78,13 +74,11 @@ def read(path: Path, streams: int, densities: int, senones: int) -> Array:
 
 def _header(cursor: Cursor) -> dict[str, int]:
     header: dict[str, int] = {}
-    while True:
-        length = cursor.i32("length of a header line", 0, MAX_LINE)
-        if length == 0:
-            return header
+    while length := cursor.i32("length of a header line", 0, MAX_LINE):
         line = cursor.take(length, "header line")
         key, _, value = line.partition(b"\0")[0].decode("latin-1").partition(" ")
         if key in KEYS:
             if not (value.strip().isdigit() and len(value) < 10):
                 raise ModelError(f"{cursor.path}: {key} is {value[:20]!r}, expected a count")
             header[key] = int(value)
+    return header
