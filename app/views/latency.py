@@ -242,8 +242,9 @@ class LatencyView(ChartView[LatencyModel]):
     def show_texts(self, model: LatencyModel) -> None:
         figures = " · ".join(f"{name} {milliseconds(s)}" for name, s in (model.quantiles or {}).items())
         note = self.tr("ms after its end until a word is shown: {0}").format(figures)
+        advice = (model.advice, model.advice.partition(";")[0] + ".") if figures else ("",)
         self.set_note(note if figures else "", figures)
-        self.advice.set_full(model.advice if figures else "", model.advice.partition(";")[0] + ".")
+        self.advice.set_full(*advice)
 
     def clear(self) -> None:
         super().clear()

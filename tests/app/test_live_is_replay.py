@@ -3,11 +3,10 @@
 import threading
 import time
 from contextlib import closing
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from views_desk import figures_of
+from views_desk import figures_of, numbers
 
 from app.model.scope import boundaries, marks
 from app.views.cost_model import cost_model
@@ -37,19 +36,6 @@ class Toggles(Control):
         while self.left and self.frame >= self.left[0][0]:
             self.ask(*self.left.pop(0)[1:])
         return super().stopping
-
-
-def numbers(value: Any) -> Any:
-    """A model as plain nested values in which NaN equals NaN."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: numbers(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, np.ndarray):
-        return (value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, tuple | list):
-        return [numbers(v) for v in value]
-    if isinstance(value, dict):
-        return {k: numbers(v) for k, v in value.items()}
-    return repr(value)
 
 
 def models(session: Session, track: CostTrack, frame: int) -> list[Any]:

@@ -70,6 +70,7 @@ def test_a_session_without_a_stream_says_what_to_set(finished, qtbot):
     with view_on(LatencyView, finished, qtbot) as (view, _):
         assert view.remark.text == "This session was not decoded as a stream: set Chunk, under Streaming in the form."
         assert view.summary() == view.remark.text
+        assert view.advice.text() == ""
 
 
 def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path, qtbot):

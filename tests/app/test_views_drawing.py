@@ -25,11 +25,8 @@ from views_desk import (
 
 from app.charts.time_plot import GUTTER
 from app.model.desk_snapshot import StageLine
-from app.model.playhead import Playhead
-from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
-from app.views.breakdown import BreakdownView
 from app.views.cost_model import OWN
 from app.views.stage_panel import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
@@ -245,48 +242,19 @@ def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk):
             assert theme().part[part.name] in seen, part.name
 
 
-def test_no_line_ends_between_a_number_and_its_unit(desk):
-    line = desk.breakdown.tree.explained()
-    assert line is not None
-    said = explanation(line, desk.breakdown.tree.stages)
-    assert " %" in said
-    reported = desk.breakdown.panel.text
-    assert reported.replace("\xa0", " ") == said
-    assert " %" not in reported
-    assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
-
-
-def test_breakdown_says_of_what_its_milliseconds_are(desk):
-    view = desk.breakdown
-    assert view.note.startswith("ms per 10 ms frame")
-    assert view.table()[0][1] == "ms per 10 ms frame"
-    assert view.summary().startswith("A frame of 10 ms takes ")
-
-
 def test_breakdown_says_sum_and_reason(desk):
-    model = desk.breakdown.model()
+    view = desk.breakdown
+    model = view.model()
     assert model is not None
-    text = sum_text(model)
-    assert text.startswith("sum ")
-    assert "RTF" in text
+    assert sum_text(model).startswith("sum ")
+    assert "RTF" in sum_text(model)
+    assert view.note == view.table()[0][1] == "ms per 10 ms frame"
+    assert view.summary().startswith("A frame of 10 ms takes ")
+    assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == "17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps"
     assert before_text(model) == "before: no comparison yet"
-    _, rows = desk.breakdown.table()
+    _, rows = view.table()
     transfer = next(row for row in rows if row[0] == "transfer")
     assert "none: everything runs on the CPU" in transfer
-
-
-def test_the_stages_of_a_session_come_with_its_categories(sample, qapp):
-    axis = TimeAxis()
-    playhead, view = Playhead(axis), BreakdownView(axis)
-    playhead.changed.connect(view.update_snapshot)
-    playhead.open(sample)
-    view.draw(view.snapshot)
-    assert view.model() is not None
-    view.settle()
-    assert view.tree.stages
-    playhead.close()
-    view.clear()
-    view.deleteLater()
 
 
 def test_real_time_is_written_next_to_a_cursor_at_the_end(desk):

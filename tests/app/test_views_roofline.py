@@ -193,11 +193,6 @@ def test_the_stages_of_each_configuration_add_up_to_all(sample):
     session.close()
 
 
-def drawn(view: BreakdownView) -> set[str]:
-    """What is written on a card, but on its buttons."""
-    return {text.text for text in texts(view) if "ToolButton" not in text.where}
-
-
 def test_senones_are_said_as_a_part_of_all(tmp_path, qtbot):
     view = WorkView(TimeAxis())
     qtbot.addWidget(view)

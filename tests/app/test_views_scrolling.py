@@ -7,10 +7,9 @@ import pytest
 from sample_session import Sample, write_sample
 from views_desk import Desk, pixels_of, settle
 
-from app.charts.time_plot import GUTTER, TimePlot
+from app.charts.time_plot import GUTTER
 from app.style.theme import set_theme, theme
 from app.views.chart import AHEAD
-from app.views.word_places import written_columns
 from profiler.analysis.lod.columns import column_grid
 
 CHARTS = ("cost", "work", "words")
@@ -74,28 +73,16 @@ def grid(desk: Desk) -> tuple[int, float]:
     return column_grid(*desk.axis.visible, desk.cost.plot.columns)
 
 
-def plots(desk: Desk) -> list[TimePlot]:
-    return [getattr(desk, name).plot for name in CHARTS]
-
-
-def shown_pixels(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
-    return [pixels_of(plot, scale) for plot in plots(desk)]
-
-
-def afresh(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
-    """The pixels of charts that draw everything."""
-    for name in CHARTS:
-        view = getattr(desk, name)
-        view.draw(view.snapshot)
-    settle()
-    return shown_pixels(desk, scale)
-
-
 def assert_as_drawn_afresh(desk: Desk, scale: float = 1.0) -> None:
     # Of a scale between whole ones each position has pixels of its own, and the faint line may be a pixel off.
     unlike = 0.001 if scale == round(scale) else 0.03
-    kept = shown_pixels(desk, scale)
-    for name, before, after in zip(CHARTS, kept, afresh(desk, scale), strict=True):
+    views = [getattr(desk, name) for name in CHARTS]
+    kept = [pixels_of(view.plot, scale) for view in views]
+    for view in views:
+        view.draw(view.snapshot)
+    settle()
+    for name, view, before in zip(CHARTS, views, kept, strict=True):
+        after = pixels_of(view.plot, scale)
         # The block that the left end cuts has its part of the faint line elsewhere.
         left = round((GUTTER + 30) * scale)
         assert np.mean(before[:, left:] != after[:, left:]) <= unlike, name
@@ -150,34 +137,6 @@ def test_what_is_no_longer_right_is_drawn_again(desk, monkeypatch, tmp_path):
     desk.playhead.open(write_sample(tmp_path / "b.asrs", frames=2048, utterance_frames=128, seed=5))
     follow(desk)
     assert_as_drawn_afresh(desk)
-
-
-def test_on_a_finer_screen_it_is_drawn_finer(desk):
-    advance(desk, 3)
-    for scale in (1.0, 2.0, 1.0, 1.5):
-        shown_pixels(desk)
-        advance(desk, 2)
-        assert_as_drawn_afresh(desk, scale)
-
-
-def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk, monkeypatch):
-    """And where the next utterance begins, its part of the wave is drawn again."""
-    made, looks, currents = reductions(desk, monkeypatch), set(), set()
-    for _ in range(60):
-        del made[:]
-        advance(desk, 3)
-        model = desk.words._model
-        assert model.current is not None
-        strip = desk.words.sentence
-        later = [cell[3] >= strip._cursor_s for cell in written_columns(strip._spoken)]
-        looks.add((strip._spoken.number, *later))
-        if model.spoken[model.current].number not in currents:
-            currents.add(model.spoken[model.current].number)
-            begun = len(currents) == 1 or "words" in made
-            assert begun
-        desk.cost.draw(desk.cost.snapshot)  # its own time to draw is another matter
-    assert len(currents) > 1
-    assert len(looks) > 8
 
 
 def test_a_live_run_shows_what_was_read(tmp_path, qapp, monkeypatch):

@@ -12,59 +12,26 @@ from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
-from tests.app.views_desk import settle
+from tests.app.views_desk import SpokenSession, settle
 
 FRAMES = 100
 
 
-class SimpleSession:
-    """What the words view reads of a session."""
-
-    def __init__(self, utterances: list[Utterance]) -> None:
-        self.utterances = Utterances(utterances)
-        self.markers: list[object] = []
-        self.state = "closed"
-
-
 def utterance(number: int, hypothesis: str, done: bool = True) -> Utterance:
     words = tuple((word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(hypothesis.split()))
+    said = "one two three four", hypothesis, words
+    peaks = np.zeros((FRAMES, 2), np.int8)
     return Utterance(
-        id=number,
-        name=f"u{number}",
-        path="",
-        first_frame=(number - 1) * FRAMES,
-        n_frames=FRAMES,
-        audio_s=1.0,
-        reference="one two three four",
-        hypothesis=hypothesis,
-        words=words,
-        wall_ns=1,
-        epochs=(0,),
-        errors=None,
-        reference_words=None,
-        done=done,
-        peaks=np.zeros((FRAMES, 2), np.int8),
+        number, f"u{number}", "", (number - 1) * FRAMES, FRAMES, 1.0, *said, 1, (0,), None, None, done, peaks
     )
 
 
-def model(session: SimpleSession, end: int, visible: tuple[float, float]) -> WordsModel:
+def model(session: SpokenSession, end: int, visible: tuple[float, float]) -> WordsModel:
     return words_model(session, CostTrack(), end, visible, 100)
 
 
-def same(a: WordsModel, b: WordsModel) -> bool:
-    words = ("right_s", "wrong_s")
-    return (
-        [one.name for one in a.spoken] == [one.name for one in b.spoken]
-        and [one.number for one in a.spoken] == [one.number for one in b.spoken]
-        and [one.columns for one in a.spoken] == [one.columns for one in b.spoken]
-        and a.current == b.current
-        and a.left == b.left
-        and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in words)
-    )
-
-
 def test_an_utterance_that_changes_is_aligned_again():
-    session = SimpleSession([utterance(1, "one two"), utterance(2, "one")])
+    session = SpokenSession(utterance(1, "one two"), utterance(2, "one"))
     for _ in range(2):
         assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [2, 1]
     session.utterances = Utterances([utterance(1, "one two three"), session.utterances[1]])
@@ -72,7 +39,7 @@ def test_an_utterance_that_changes_is_aligned_again():
 
 
 def test_words_under_way_are_aligned_when_there_is_a_new_one():
-    session = SimpleSession([utterance(1, "one two three four", done=False)])
+    session = SpokenSession(utterance(1, "one two three four", done=False))
 
     def spoken_at(end: int) -> Spoken:
         (spoken,) = model(session, end, (0.0, 1.0)).spoken
@@ -92,7 +59,7 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one():
 
 def test_the_note_of_the_words_comes_with_them(desk, monkeypatch):
     """While the cursor moves, texts are renewed less often than charts, but never contradict them."""
-    session = SimpleSession([utterance(1, "one uh three", done=False)])
+    session = SpokenSession(utterance(1, "one uh three", done=False))
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
     for end, note in ((5, "no error in 1 word so far"), (15, "1 error in 2 words so far")):
         spoken = model(session, end, (0.0, 1.0))
@@ -109,7 +76,7 @@ def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot):
     strip.resize(600, strip.sizeHint().height())
     strip.show()
     for reference, heard in (("one two", "one"), (None, ""), ("one", ""), (None, "one")):
-        session = SimpleSession([replace(utterance(1, heard, done=False), reference=reference)])
+        session = SpokenSession(replace(utterance(1, heard, done=False), reference=reference))
         (spoken,) = model(session, FRAMES, (0.0, 1.0)).spoken
         strip.show_spoken(spoken, 1.0)
         rows = {text.text for text in texts(strip)} & {"reference", "hypothesis"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -25,6 +26,7 @@ from app.views.view import View
 from app.views.words import WordsView
 from app.views.work import WorkView
 from profiler.analysis.track import CostTrack
+from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
 
 V = TypeVar("V", bound=View)
@@ -41,6 +43,26 @@ def figures_of(
     """The figures of a scope, as the desk has them with the cursor at frame `end`."""
     end = track.n_frames if end is None else end
     return desk_snapshot(session, track, scope_of(session, end, kind, selected), pinned)
+
+
+def numbers(value: Any) -> Any:
+    """A model as plain nested values in which NaN equals NaN."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: numbers(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, np.ndarray):
+        return (value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, tuple | list):
+        return [numbers(v) for v in value]
+    if isinstance(value, dict):
+        return {k: numbers(v) for k, v in value.items()}
+    return repr(value)
+
+
+class SpokenSession:
+    """What the words view reads of a session."""
+
+    def __init__(self, *utterances: Utterance) -> None:
+        self.utterances, self.markers, self.state = Utterances(utterances), [], "closed"
 
 
 FRAMES = 2048
@@ -103,11 +125,8 @@ def settle() -> None:
 
 def place(plot: TimePlot, second: float) -> QPoint:
     """Position in the viewport of a second of audio, half-way up the plot."""
-    box = plot.box
-    first, last = plot.axis.visible
-    rect = box.boundingRect()
-    inside = QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6)
-    return plot.in_widget(inside)
+    (first, last), rect = plot.axis.visible, plot.box.boundingRect()
+    return plot.in_widget(QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6))
 
 
 def mouse(
@@ -143,18 +162,9 @@ def click(plot: TimePlot, second: float, button: Qt.MouseButton = LEFT) -> None:
 
 
 def wheel(plot: TimePlot, second: float, notches: float, keys: Qt.KeyboardModifier = NONE) -> None:
-    at = place(plot, second)
-    viewport = plot.viewport()
-    event = QWheelEvent(
-        QPointF(at),
-        QPointF(viewport.mapToGlobal(at)),
-        QPoint(),
-        QPoint(0, round(120 * notches)),
-        Qt.MouseButton.NoButton,
-        keys,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
+    at, viewport = place(plot, second), plot.viewport()
+    places = QPointF(at), QPointF(viewport.mapToGlobal(at)), QPoint(), QPoint(0, round(120 * notches))
+    event = QWheelEvent(*places, Qt.MouseButton.NoButton, keys, Qt.ScrollPhase.NoScrollPhase, False)
     QApplication.sendEvent(viewport, event)
     settle()
 
