@@ -48,14 +48,9 @@ def some_senones(p: PackedContinuous, frames: int) -> dict[str, Cost]:
     padding = panels * LANES / p.n_components
     each = p.expanded * FLOAT * padding
     row = float(p.n_streams * panels * LANES * FLOAT)
+    products = {"gemm": per(2.0 * p.expanded * padding)}
     return {
-        "score.gaussians": Cost(
-            operations={"gemm": per(2.0 * p.expanded * padding)},
-            bytes_min=per(each / frames),
-            bytes_max=per(each),
-            working_set_bytes=p.n_gaussians * each,
-            calls=frame_calls(),
-        ),
+        "score.gaussians": Cost(products, per(each / frames), per(each), p.n_gaussians * each, calls=frame_calls()),
         "score.lse": _log_sum_exp(p, padding, MAX_FRAMES * row),
         "score.wait": WAITING,
     }
@@ -66,12 +61,8 @@ def _log_sum_exp(p: PackedContinuous, padding: float, tile: float) -> Cost:
 
     Each log density is read from the cache; the second pass over a senone's finds them in the first.
     """
-    return Cost(
-        operations={"exp": per(padding), "fma": per(3.0 * padding, 2.0 * p.n_streams), "log": per(0.0, 1.0)},
-        bytes_min=per(FLOAT, FLOAT),
-        bytes_max=per(FLOAT * padding, 2.0 * FLOAT),
-        working_set_bytes=tile,
-    )
+    operations = {"exp": per(padding), "fma": per(3.0 * padding, 2.0 * p.n_streams), "log": per(0.0, 1.0)}
+    return Cost(operations, per(FLOAT, FLOAT), per(FLOAT * padding, 2.0 * FLOAT), tile)
 
 
 def with_best(laws: Mapping[str, Cost], per_senone: float) -> dict[str, Cost]:
@@ -79,13 +70,9 @@ def with_best(laws: Mapping[str, Cost], per_senone: float) -> dict[str, Cost]:
 
     A comparison for each, then a logarithm (of one) and an addition: `score.lse` counts by senones.
     """
-    best = Cost(
-        operations={"fma": per(0.0, per_senone + 2.0), "log": per(0.0, 1.0)},
-        bytes_min=per(0.0, FLOAT * (per_senone + 1.0)),
-        bytes_max=per(0.0, FLOAT * (per_senone + 2.0)),
-        working_set_bytes=laws["score.lse"].working_set_bytes,
-    )
-    return {**laws, "score.lse": best}
+    operations = {"fma": per(0.0, per_senone + 2.0), "log": per(0.0, 1.0)}
+    least, most = (per(0.0, FLOAT * (per_senone + more)) for more in (1.0, 2.0))
+    return {**laws, "score.lse": Cost(operations, least, most, laws["score.lse"].working_set_bytes)}
 
 
 def chosen(
@@ -97,13 +84,9 @@ def chosen(
     frame's for itself. `called`: calls that the Gaussians take; `eight`: where they are in 8 bits.
     """
     each = float(p.expanded * FLOAT if eight is None else eight.panels.shape[3] / LANES)
-    gaussians = Cost(
-        operations={"fma": per(2.0 * p.expanded)} if eight is None else _in_bytes(eight),
-        bytes_min=per(each / frames),
-        bytes_max=per(each),
-        working_set_bytes=min(frames * (share * p.n_gaussians * each), p.n_gaussians * each),
-        calls=called,
-    )
+    operations = {"fma": per(2.0 * p.expanded)} if eight is None else _in_bytes(eight)
+    working_set = min(frames * share, 1.0) * p.n_gaussians * each
+    gaussians = Cost(operations, per(each / frames), per(each), working_set, calls=called)
     return all_senones(p, frames) | {"score.gaussians": gaussians}
 
 

@@ -36,13 +36,9 @@ INTEGER_CALLS = 3
 def splice(card: Card, frames: int, scaled: bool = False) -> Cost:
     """Law of putting frames side by side, in calls of `frames` frames; `scaled`: each feature is before, by numpy."""
     x, features = float(FLOAT * card.inputs), float(FLOAT * card.dimension)
-    return Cost(
-        operations={"fma": per(2.0 * card.dimension)} if scaled else {},
-        bytes_min=per(features + x),
-        bytes_max=per(3.0 * x + 4.0 * features * scaled),
-        working_set_bytes=2.0 * x * frames,
-        calls={} if scaled else calls(SPLICE_CALLS),
-    )
+    least, most = per(features + x), per(3.0 * x + 4.0 * features * scaled)
+    operations = {"fma": per(2.0 * card.dimension)} if scaled else {}
+    return Cost(operations, least, most, 2.0 * x * frames, calls={} if scaled else calls(SPLICE_CALLS))
 
 
 def product(
@@ -98,14 +94,9 @@ def chosen_rows(weights: Array, operation: str, scaling: float) -> Cost:
     before one of them is written.
     """
     row = float(weights.strides[0])
-    scaled = {"fma": per(scaling)} if scaling else {}
-    return Cost(
-        operations={operation: per(2.0 * weights.shape[1])} | scaled,
-        bytes_min=per(float(FLOAT), row),
-        bytes_max=per(float(VECTOR_BYTES + FLOAT), row + 2.0 * FLOAT),
-        working_set_bytes=float(weights.nbytes),
-        calls=frame_calls(),
-    )
+    operations = {operation: per(2.0 * weights.shape[1])} | ({"fma": per(scaling)} if scaling else {})
+    least, most = per(float(FLOAT), row), per(float(VECTOR_BYTES + FLOAT), row + 2.0 * FLOAT)
+    return Cost(operations, least, most, float(weights.nbytes), calls=frame_calls())
 
 
 def integer_layer(
@@ -166,13 +157,8 @@ def joined(plan: Plan, at: Step) -> Cost:
     law = step(plan, at, None, 0.0, gathers=True)
     width = float(FLOAT * at.inputs)
     fma = sum(2.0 * _width(plan, t.node) for part in at.parts for i, t in enumerate(part) if i or t.scale != 1.0)
-    return Cost(
-        operations={"fma": per(fma)} if fma else {},
-        bytes_min=per(2.0 * width),
-        bytes_max=per(2.0 * width * len(list(at.terms))),
-        working_set_bytes=2.0 * width,
-        calls=law.calls,
-    )
+    least, most = per(2.0 * width), per(2.0 * width * len(list(at.terms)))
+    return Cost({"fma": per(fma)} if fma else {}, least, most, 2.0 * width, calls=law.calls)
 
 
 def _width(plan: Plan, node: str) -> int:

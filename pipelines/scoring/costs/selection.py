@@ -23,21 +23,10 @@ def quantise(book: Codebook, by_tree: bool, frames: int) -> Cost:
     streams, _, dim = book.words.shape
     depth, panels = dim + 1, float(book.panels.nbytes)
     if by_tree:
-        return Cost(
-            operations={"fma": per(depth + 0.5)},
-            bytes_min=per(frame=4.0 * streams),
-            bytes_max=per(2.0 * depth + 4.0),
-            working_set_bytes=float(book.planes.nbytes + book.children.nbytes),
-            scattered=True,
-            calls=calls(2),
-        )
-    return Cost(
-        operations={"gemm": per(2.0 * depth), "scalar": per(1.0)},
-        bytes_min=per(fixed=panels),
-        bytes_max=per(8.0, fixed=panels * max(1.0, frames / 8)),
-        working_set_bytes=panels,
-        calls=calls(2),
-    )
+        least, most, tree = per(frame=4.0 * streams), per(2.0 * depth + 4.0), book.planes.nbytes + book.children.nbytes
+        return Cost({"fma": per(depth + 0.5)}, least, most, float(tree), scattered=True, calls=calls(2))
+    least, most = per(fixed=panels), per(8.0, fixed=panels * max(1.0, frames / 8))
+    return Cost({"gemm": per(2.0 * depth), "scalar": per(1.0)}, least, most, panels, calls=calls(2))
 
 
 def frame_codewords(book: Codebook) -> Cost:
@@ -47,36 +36,21 @@ def frame_codewords(book: Codebook) -> Cost:
     """
     panels, terms = float(book.panels.nbytes), book.words.shape[2] + 1.0
     padded = -(-book.size // LANES) * LANES / book.size
-    return Cost(
-        operations={"gemm": per(2.0 * terms * padded), "scalar": per(padded)},
-        bytes_min=per(fixed=panels),
-        bytes_max=per(3.0 * FLOAT * padded, fixed=panels),
-        working_set_bytes=panels,
-        calls=calls(2),
-    )
+    least, most = per(fixed=panels), per(3.0 * FLOAT * padded, fixed=panels)
+    return Cost({"gemm": per(2.0 * terms * padded), "scalar": per(padded)}, least, most, panels, calls=calls(2))
 
 
 def clusters(selector: Clusters) -> Cost:
     """Law of evaluating the cluster Gaussians and choosing the best: some three comparisons each."""
-    size = float(selector.gaussians.nbytes)
-    return Cost(
-        operations={"gemm": per(2.0 * selector.gaussians.shape[2]), "scalar": per(3.0)},
-        bytes_min=per(4.0, fixed=size),
-        bytes_max=per(24.0, fixed=size),
-        working_set_bytes=size,
-        calls=calls(2),
-    )
+    size, operations = float(selector.gaussians.nbytes), {"gemm": per(2.0 * selector.gaussians.shape[2])}
+    least, most = per(4.0, fixed=size), per(24.0, fixed=size)
+    return Cost(operations | {"scalar": per(3.0)}, least, most, size, calls=calls(2))
 
 
 def lookup(table_bytes: int) -> Cost:
     """Law of `vq_table.lookup`, by lookups and senones: a number read and added each."""
-    return Cost(
-        operations={"fma": per(1.0)},
-        bytes_min=per(float(FLOAT), float(FLOAT)),
-        bytes_max=per(float(FLOAT), 2.0 * FLOAT),
-        working_set_bytes=float(table_bytes),
-        calls=calls(1),
-    )
+    least, most = per(float(FLOAT), float(FLOAT)), per(float(FLOAT), 2.0 * FLOAT)
+    return Cost({"fma": per(1.0)}, least, most, float(table_bytes), calls=calls(1))
 
 
 COPY_CALLS = 4.0
@@ -89,24 +63,14 @@ BACKOFF = 12.0
 
 def copied_frames(n_senones: int, block: int) -> Cost:
     """Law of `score.copy`: scores written for the copied frames; in fact every covered frame is read and written."""
-    row = float(FLOAT * n_senones)
-    return Cost(
-        bytes_min=per(row),
-        bytes_max=per(frame=2 * row),
-        working_set_bytes=2 * row * block,
-        calls={NUMPY_CALL: per(fixed=COPY_CALLS, frame=1.0)},
-    )
+    row, called = float(FLOAT * n_senones), {NUMPY_CALL: per(fixed=COPY_CALLS, frame=1.0)}
+    return Cost({}, per(row), per(frame=2 * row), 2 * row * block, calls=called)
 
 
 def due(n_senones: int) -> Cost:
     """Law of `senones.due`: for each requested senone a comparison, its last computed frame, its place on the list."""
-    return Cost(
-        operations={"scalar": per(1.0)},
-        bytes_min=per(2.0 * NUMBER, 2.0 * NUMBER),
-        bytes_max=per(3.0 * NUMBER, NUMBER),
-        working_set_bytes=2.0 * NUMBER * n_senones,
-        calls=frame_calls(),
-    )
+    least, most = per(2.0 * NUMBER, 2.0 * NUMBER), per(3.0 * NUMBER, NUMBER)
+    return Cost({"scalar": per(1.0)}, least, most, 2.0 * NUMBER * n_senones, calls=frame_calls())
 
 
 def backed_off(n_senones: int) -> Cost:
@@ -114,10 +78,5 @@ def backed_off(n_senones: int) -> Cost:
 
     At most with a line read for every score written, and another pass that counts for the cap.
     """
-    return Cost(
-        operations={"scalar": per(2.0)},
-        bytes_min=per(BACKOFF, float(FLOAT)),
-        bytes_max=per(3 * BACKOFF, 2.0 * FLOAT),
-        working_set_bytes=n_senones * (BACKOFF + 2 * FLOAT),
-        calls=frame_calls(2),
-    )
+    least, most = per(BACKOFF, float(FLOAT)), per(3 * BACKOFF, 2.0 * FLOAT)
+    return Cost({"scalar": per(2.0)}, least, most, n_senones * (BACKOFF + 2 * FLOAT), calls=frame_calls(2))

@@ -37,26 +37,18 @@ def gaussians(p: PackedGmm, frames: int) -> Cost:
     Compulsory: the parameters once per call, each log density written. A codebook's parameters of one stream (14 kB)
     stay in the first cache for all frames, so the tiling only adds that a line is read before it is overwritten.
     """
-    parameters, expanded = (float(p.gaussians.nbytes), p.n_streams * p.expanded * FLOAT / p.n_gaussians)
-    return Cost(
-        operations={"gemm": per(2.0 * p.expanded), "fma": per(2.0 * len(p.centre) / p.n_gaussians)},
-        bytes_min=per(FLOAT + expanded, fixed=parameters),
-        bytes_max=per(2 * FLOAT + expanded, fixed=parameters),
-        working_set_bytes=block_bytes(p, frames),
-        calls=calls(2),
-    )
+    parameters, expanded = float(p.gaussians.nbytes), p.n_streams * p.expanded * FLOAT / p.n_gaussians
+    operations = {"gemm": per(2.0 * p.expanded), "fma": per(2.0 * len(p.centre) / p.n_gaussians)}
+    least, most = (per(times * FLOAT + expanded, fixed=parameters) for times in (1, 2))
+    return Cost(operations, least, most, block_bytes(p, frames), calls=calls(2))
 
 
 def bounded_gaussians(p: PackedGmm, frames: int) -> Cost:
     """Law of `evaluation.bounded`: a sum and PARTS looks at the bound per panel; parameters anew for each frame."""
     each = p.expanded * FLOAT
-    return Cost(
-        operations={"fma": per(2.0 * p.expanded + 2.0 * PARTS)},
-        bytes_min=per(each / frames),
-        bytes_max=per(each + 2.0 * FLOAT, frame=2.0 * FLOAT * p.n_gaussians),
-        working_set_bytes=block_bytes(p, frames),
-        calls=calls(2),
-    )
+    operations = {"fma": per(2.0 * p.expanded + 2.0 * PARTS)}
+    least, most = per(each / frames), per(each + 2.0 * FLOAT, frame=2.0 * FLOAT * p.n_gaussians)
+    return Cost(operations, least, most, block_bytes(p, frames), calls=calls(2))
 
 
 def exponentials(p: PackedGmm, frames: int) -> Cost:
@@ -64,13 +56,8 @@ def exponentials(p: PackedGmm, frames: int) -> Cost:
 
     The second pass over a stream's 128 densities finds them in the first cache.
     """
-    return Cost(
-        operations={"exp": per(1.0), "fma": per(2.0)},
-        bytes_min=per(2.0 * FLOAT),
-        bytes_max=per(2.0 * FLOAT),
-        working_set_bytes=float(frames * p.n_gaussians * FLOAT),
-        calls=calls(1),
-    )
+    moved, densities = per(2.0 * FLOAT), float(frames * p.n_gaussians * FLOAT)
+    return Cost({"exp": per(1.0), "fma": per(2.0)}, moved, moved, densities, calls=calls(1))
 
 
 def mixtures(p: PackedGmm, frames: int) -> Cost:
@@ -81,14 +68,11 @@ def mixtures(p: PackedGmm, frames: int) -> Cost:
     exponentials for all its senones. A line of results is read before it is overwritten.
     """
     weights = float(p.n_streams * p.n_densities * p.n_senones * FLOAT)
-    densities, results = p.n_gaussians * FLOAT, p.n_senones * FLOAT
-    return Cost(
-        operations={"gemm": per(2.0), "fma": per((p.n_streams - 1) * p.n_senones / p.n_weights)},
-        bytes_min=per((densities + results) / p.n_weights, fixed=weights),
-        bytes_max=per((densities + 2 * results * p.columns / p.n_senones) / p.n_weights, fixed=float(p.weights.nbytes)),
-        working_set_bytes=block_bytes(p, frames),
-        calls=calls(1),
-    )
+    densities, results, written = p.n_gaussians * FLOAT, p.n_senones * FLOAT, 2 * p.columns * FLOAT
+    operations = {"gemm": per(2.0), "fma": per((p.n_streams - 1) * p.n_senones / p.n_weights)}
+    least = per((densities + results) / p.n_weights, fixed=weights)
+    most = per((densities + written) / p.n_weights, fixed=float(p.weights.nbytes))
+    return Cost(operations, least, most, block_bytes(p, frames), calls=calls(1))
 
 
 def logarithms(p: PackedGmm, frames: int) -> Cost:
@@ -96,13 +80,8 @@ def logarithms(p: PackedGmm, frames: int) -> Cost:
 
     The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
     """
-    return Cost(
-        operations={"log": per(1.0), "fma": per(1.0)},
-        bytes_min=per(2.0 * FLOAT),
-        bytes_max=per(4.0 * FLOAT),
-        working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
-        calls=calls(1),
-    )
+    least, most = per(2.0 * FLOAT), per(4.0 * FLOAT)
+    return Cost({"log": per(1.0), "fma": per(1.0)}, least, most, 2.0 * FLOAT * frames * p.n_senones, calls=calls(1))
 
 
 def best_mixtures(p: PackedGmm) -> Cost:
@@ -113,13 +92,8 @@ def best_mixtures(p: PackedGmm) -> Cost:
     weights = float(p.n_weights * FLOAT)
     results = 3.0 * FLOAT / (p.n_streams * p.n_densities)
     padding = p.columns / p.n_senones
-    return Cost(
-        operations={"fma": per(2.0)},
-        bytes_min=per(results, fixed=weights),
-        bytes_max=per((FLOAT + results) * padding, fixed=weights * padding),
-        working_set_bytes=weights * padding,
-        calls=calls(1),
-    )
+    least, most = per(results, fixed=weights), per((FLOAT + results) * padding, fixed=weights * padding)
+    return Cost({"fma": per(2.0)}, least, most, weights * padding, calls=calls(1))
 
 
 def lazy_mixtures(p: PackedGmm, frames: int) -> Cost:
@@ -129,13 +103,10 @@ def lazy_mixtures(p: PackedGmm, frames: int) -> Cost:
     senone's weights once a call, the score written. At most also the exponentials once for every four senones, which
     lie in the first cache, and a line read for every score.
     """
-    return Cost(
-        operations={"fma": per(2.0, p.n_streams + 1.0), "log": per(0.0, 1.0)},
-        bytes_min=per(0.0, FLOAT, FLOAT),
-        bytes_max=per(FLOAT / ROWS, 64.0, FLOAT),
-        working_set_bytes=float(p.dots.nbytes) + frames * p.n_gaussians * FLOAT,
-        calls=frame_calls(),
-    )
+    operations = {"fma": per(2.0, p.n_streams + 1.0), "log": per(0.0, 1.0)}
+    least, most = per(0.0, FLOAT, FLOAT), per(FLOAT / ROWS, 64.0, FLOAT)
+    working_set = float(p.dots.nbytes) + frames * p.n_gaussians * FLOAT
+    return Cost(operations, least, most, working_set, calls=frame_calls())
 
 
 def top_n(p: PackedGmm, keep: int, frames: int, kept_floats: int) -> dict[str, Cost]:
@@ -147,30 +118,15 @@ def top_n(p: PackedGmm, keep: int, frames: int, kept_floats: int) -> dict[str, C
     """
     selected, components = p.n_codebooks * p.n_streams * keep, p.n_senones * p.n_streams * keep
     per_selected, results = p.n_gaussians / selected, FLOAT * p.n_senones / components
-    padding = p.columns / p.n_senones
-    return {
-        "score.select": Cost(
-            operations={"fma": per(2.0 * per_selected), "scalar": per(2.0)},
-            bytes_min=per(FLOAT * (per_selected + 2)),
-            bytes_max=per(FLOAT * (per_selected + 4)),
-            working_set_bytes=float(frames * p.n_gaussians * FLOAT),
-            calls=calls(1),
-        ),
-        "score.exp": Cost(
-            operations={"exp": per(1.0)},
-            bytes_min=per(2.0 * FLOAT),
-            bytes_max=per(2.0 * FLOAT * kept_floats / selected),
-            working_set_bytes=float(frames * kept_floats * FLOAT),
-            calls=calls(1),
-        ),
-        "score.mixture": Cost(
-            operations={"fma": per(2.0 + (p.n_streams - 1) * p.n_senones / components)},
-            bytes_min=per(results, fixed=float(components * FLOAT)),
-            bytes_max=per((FLOAT + 2 * results) * padding),
-            working_set_bytes=block_bytes(p, frames),
-            calls=calls(1),
-        ),
-    }
+    least, most = (per(FLOAT * (per_selected + times)) for times in (2, 4))
+    operations = {"fma": per(2.0 * per_selected), "scalar": per(2.0)}
+    select = Cost(operations, least, most, float(frames * p.n_gaussians * FLOAT), calls=calls(1))
+    least, most = per(2.0 * FLOAT), per(2.0 * FLOAT * kept_floats / selected)
+    exp = Cost({"exp": per(1.0)}, least, most, float(frames * kept_floats * FLOAT), calls=calls(1))
+    least, most = per(results, fixed=float(components * FLOAT)), per((FLOAT + 2 * results) * p.columns / p.n_senones)
+    operations = {"fma": per(2.0 + (p.n_streams - 1) * p.n_senones / components)}
+    mixture = Cost(operations, least, most, block_bytes(p, frames), calls=calls(1))
+    return {"score.select": select, "score.exp": exp, "score.mixture": mixture}
 
 
 def listed(p: PackedGmm, mean_listed: float, frames: int) -> dict[str, Cost]:
@@ -182,38 +138,18 @@ def listed(p: PackedGmm, mean_listed: float, frames: int) -> dict[str, Cost]:
     each, densities = p.expanded * FLOAT, mean_listed * p.n_streams * p.n_codebooks
     senones = densities / p.n_codebooks * p.n_senones
     results = 2.0 * FLOAT * p.n_streams * p.columns / max(1.0, densities * p.n_senones / p.n_codebooks)
-    return {
-        "score.gaussians": Cost(
-            operations={"fma": per(2.0 * p.expanded)},
-            bytes_min=per(each / frames),
-            bytes_max=per(each + 2.0 * FLOAT),
-            working_set_bytes=block_bytes(p, frames),
-            calls=calls(1, LIST_CALLS),
-        ),
-        "score.exp": Cost(
-            operations={"exp": per(1.0), "fma": per(2.0)},
-            bytes_min=per(2.0 * FLOAT),
-            bytes_max=per(2.0 * FLOAT * LANES),
-            working_set_bytes=float(frames * densities * FLOAT),
-            calls=calls(1, MIX_CALLS),
-        ),
-        "score.mixture": Cost(
-            operations={"fma": per(2.0)},
-            bytes_min=per(FLOAT / frames),
-            bytes_max=per(FLOAT * p.columns / p.n_senones + results),
-            working_set_bytes=min(frames * senones * FLOAT, float(p.rows.nbytes)),
-            calls=calls(1, MIX_CALLS),
-        ),
-    }
+    least, most = per(each / frames), per(each + 2.0 * FLOAT)
+    gaussians = Cost({"fma": per(2.0 * p.expanded)}, least, most, block_bytes(p, frames), calls=calls(1, LIST_CALLS))
+    operations, working_set = {"exp": per(1.0), "fma": per(2.0)}, float(frames * densities * FLOAT)
+    exp = Cost(operations, per(2.0 * FLOAT), per(2.0 * FLOAT * LANES), working_set, calls=calls(1, MIX_CALLS))
+    least, most = per(FLOAT / frames), per(FLOAT * p.columns / p.n_senones + results)
+    working_set = min(frames * senones * FLOAT, float(p.rows.nbytes))
+    mixture = Cost({"fma": per(2.0)}, least, most, working_set, calls=calls(1, MIX_CALLS))
+    return {"score.gaussians": gaussians, "score.exp": exp, "score.mixture": mixture}
 
 
 def expanded_gaussians(p: PackedGmm, share: float, frames: int) -> Cost:
     """Law of `listed.evaluate_expanded`, a `share` of the panels expanded."""
     each = float(p.expanded * FLOAT)
-    return Cost(
-        operations={"fma": per(2.0 * p.expanded)},
-        bytes_min=per(each / frames),
-        bytes_max=per(each, frame=2.0 * FLOAT * p.n_gaussians),
-        working_set_bytes=share * p.n_gaussians * each,
-        calls=calls(1),
-    )
+    least, most = per(each / frames), per(each, frame=2.0 * FLOAT * p.n_gaussians)
+    return Cost({"fma": per(2.0 * p.expanded)}, least, most, share * p.n_gaussians * each, calls=calls(1))
