@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines import config as settings
 from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 COMPILED: set[tuple[str, str]] = set()
 """Kinds of mixtures, and choices of settings (`kernels_of`), whose kernels this process has compiled or loaded."""
+QUICK: dict[str, settings.Value] = {"gmm.selection.codewords": 16}
+"""What is prepared to compile kernels is the least that there is."""
 SERIAL = {gmm.LAZY_STAGE}
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
 
@@ -84,7 +87,7 @@ class GmmScorer(LayeredScorer):
         """Compile or load what scores under `config`, on a small model: this one is not set to something else."""
         if (self._family.kind, kernels_of(config)) in COMPILED:
             return
-        small, chosen = self._family.small(), config.gmm
+        small, chosen = self._family.small(), settings.assign(config, QUICK).gmm
         features, n = np.zeros((3, small.dim), np.float32), small.n_senones
         scores = np.zeros((3, n), np.float32)
         strategy = selection.METHODS[small.kind][_method(config)](small)

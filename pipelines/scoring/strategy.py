@@ -38,13 +38,11 @@ Scores = Any
 class Need(NamedTuple):
     """What must be made before settings can act. Equal keys mean that what was made before serves again.
 
-    `make` makes it (or finds it in the cache), on any thread, and raises profiler.errors.Cancelled. `least` makes the
-    smallest of its kind, for compiling what takes it; None: `make` is quick.
+    `make` makes it (or finds it in the cache), on any thread, and raises profiler.errors.Cancelled.
     """
 
     key: Hashable
     make: Callable[[Progress, Cancelling], Made]
-    least: Callable[[], Made] | None = None
 
 
 class Scorer:
@@ -191,5 +189,5 @@ def never() -> bool:
 def warm_up(strategy: Strategy[Family], gmm: settings.Gmm, features: Array, scores: Array) -> None:
     """Compile what `score` calls under the settings `gmm`: of a strategy made for that alone, on a small family."""
     need = strategy.needs(gmm)
-    strategy.configure(gmm, need and (need.least() if need.least is not None else need.make(quietly, never)))
+    strategy.configure(gmm, need and need.make(quietly, never))
     strategy.score(features, scores, Meter())

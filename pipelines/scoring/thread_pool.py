@@ -26,6 +26,8 @@ and from what time on two threads are quicker than one: `python -m tests.bench.c
 
 Range = tuple[int, int]
 """First, and one beyond the last."""
+Part = Callable[[int, int, int], None]
+"""Does its share of the work: part(thread, first, last), releasing the GIL to gain by it."""
 
 
 class _Other:
@@ -97,16 +99,11 @@ class ThreadPool:
         for other in self._others:
             finalize(self, other.hand, None)
 
-    def share(
-        self,
-        part: Callable[[int, int, int], None],
-        ranges: Sequence[Range],
-        handed_over: Callable[[], None] = lambda: None,
-    ) -> None:
+    def share(self, part: Part, ranges: Sequence[Range], handed_over: Callable[[], None] = lambda: None) -> None:
         """Call part(i, first, last) for range number i; returns when all are done.
 
-        No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
-        `handed_over` is called when the others have theirs. Where they are busy, the caller does it all.
+        No more ranges than threads; the first is the caller's. `handed_over` is called when the others have theirs.
+        Where they are busy, the caller does it all.
         """
         if not self._others or not self._busy.acquire(blocking=False):
             for i, each in enumerate(ranges):
@@ -126,7 +123,7 @@ class ThreadPool:
                     stack.callback(other.finish)
 
 
-def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> None:
+def shared(part: Part, count: int, threads: int) -> None:
     """Call part(thread, first, last) for even ranges of 0 … count − 1, one per thread; see `ThreadPool.share`."""
     if threads <= 1:
         part(0, 0, count)

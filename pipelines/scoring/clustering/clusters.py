@@ -60,17 +60,6 @@ class Clusters:
         return int(self.sizes.shape[1])
 
 
-def one_cluster(shape: tuple[int, ...]) -> Clusters:
-    """All panels of this shape in one cluster per stream: for compiling, not for scoring."""
-    groups, streams, slots, depth, _ = shape
-    return Clusters(
-        np.zeros((groups, streams, slots), np.uint16),
-        np.zeros((streams, 1, depth, LANES), np.float32),
-        np.zeros((groups, streams, slots, LANES), np.float32),
-        np.full((streams, 1), groups * slots),
-    )
-
-
 def cluster(panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling) -> Clusters:
     """The clusters of a model, from the cache or made now: `panels` f32 [groups, streams, slots, 2·D + 1, 16]."""
 

@@ -63,20 +63,6 @@ class Shortlists:
         return int(np.bitwise_count(self.lanes).sum(dtype=np.int64)) / self.start[:, :, 1:].size
 
 
-def trivial(shape: tuple[int, ...]) -> Shortlists:
-    """Lists of one codeword and one panel a group, for panels of this shape: for compiling, not for scoring."""
-    groups, streams, _, depth, _ = shape
-    dim = depth // 2
-    book = Codebook(
-        np.zeros((streams, 1, dim), np.float32),
-        np.ones((streams, dim), np.float32),
-        np.zeros((streams, 1, dim + 1), np.float32),
-        np.full((streams, 1, 2), -1, np.int32),
-    )
-    start = np.arange(groups + 1, dtype=np.int32) + np.zeros((streams, 1, 1), np.int32)
-    return Shortlists(book, start, np.zeros(groups, np.uint8), np.ones(groups, np.uint16))
-
-
 def means_and_variances(panels: Array) -> tuple[Array, Array]:
     """Means f32 [groups, streams, slots, D, 16] (far away for padding) and average variances f64 [streams, D]."""
     dim = panels.shape[3] // 2

@@ -13,8 +13,8 @@ import numpy as np
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.continuous import kernels
+from pipelines.scoring.continuous.listed import EVERY, Queue
 from pipelines.scoring.continuous.packing import PackedContinuous
-from pipelines.scoring.continuous.queue import EVERY, Queue
 from pipelines.scoring.costs import continuous as laws
 from pipelines.scoring.gaussians.product import expand
 from pipelines.scoring.simd.panels import AHEAD

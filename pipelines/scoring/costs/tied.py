@@ -1,4 +1,4 @@
-"""Cost laws of tied mixtures: kernels of `tied.kernels`, `top_n_kernels`, `lazy_kernels`, `listed`, `evaluation`.
+"""Cost laws of tied mixtures: kernels of `tied.kernels`, `top_n_kernels`, `listed`, `evaluation`.
 
 Work counts, each on the one stage where it arises: `gaussians` evaluated (one codebook, stream and density),
 `exponentials`, mixture `components` summed (a weight times a density, per senone and stream), `senones` given a score.
@@ -97,7 +97,7 @@ def best_mixtures(p: PackedGmm) -> Cost:
 
 
 def lazy_mixtures(p: PackedGmm, frames: int) -> Cost:
-    """Law of `lazy_kernels.mix_some`, by components, senones and weights read.
+    """Law of `kernels.mix_some`, by components, senones and weights read.
 
     A multiply-add per component; three products and a logarithm, whole vectors of them, per senone. Compulsory: a
     senone's weights once a call, the score written. At most also the exponentials once for every four senones, which

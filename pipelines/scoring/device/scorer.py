@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,13 +42,6 @@ LANE = NullLane()
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
 
 
-class _Made(NamedTuple):
-    """An arithmetic, and what of the settings it follows from."""
-
-    key: Hashable
-    arithmetic: Arithmetic
-
-
 class DeviceScorer(Scorer):
     """All senones of every scored frame, on the device of `work`.
 
@@ -68,7 +61,7 @@ class DeviceScorer(Scorer):
         self._work, self._make_spare = work, spare
         self._spare: Scorer | None = None
         self._made = self._make(config)
-        self._arithmetic = self._made.arithmetic
+        _, self._arithmetic = self._made
         self._repeated = Repeated(work, self.n_senones)
         self.context, self._dim = self._arithmetic.context, self._arithmetic.dim
         self._ids: dict[str, int] = {}
@@ -118,7 +111,7 @@ class DeviceScorer(Scorer):
         if self._spare is not None:
             return self._spare.needs(_on_the_processor(config))
         key = _key(config)
-        return None if key == self._made.key else key
+        return None if key == self._made[0] else key
 
     def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Cancelling) -> Made:
         if self._spare is not None:
@@ -140,15 +133,18 @@ class DeviceScorer(Scorer):
         self._placement: Placement = config.placement
         self._on = Placed(self._work, config.placement.dtype, config.threads)
         if self.needs(config) is not None:
-            self._made = prepared if isinstance(prepared, _Made) else self._make(config)
-        pinned = config.placement.pinned
-        arithmetic, dtype = self._made.arithmetic, config.placement.dtype
+            self._made = prepared if isinstance(prepared, tuple) else self._make(config)
+        (_, arithmetic), pinned, dtype = self._made, config.placement.pinned, config.placement.dtype
         try:
             if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
                 self._drop()
                 self._slots = [slot(self._work.device, arithmetic, pinned, self._keep) for _ in range(2)]
             if before is None or (arithmetic, dtype, pinned) != (self._arithmetic, before.dtype, before.pinned):
-                self._place(arithmetic)
+                self._drop()
+                self._arithmetic, self.context = arithmetic, arithmetic.context
+                self._parameters = None  # there may not be room for both
+                self._parameters = Parameters(arithmetic, self._on, pinned)
+                self.stages(self._recorder)
             self._warm_again(before)
         except RuntimeError as problem:
             self._fall_back(problem)
@@ -198,10 +194,11 @@ class DeviceScorer(Scorer):
             found[name] = launched(cost, self._launches.each(self._ids[name]), held, lambda each: Linear(fixed=each))
         return found | {LAUNCH: Cost(unmodelled=LAUNCHES)} | self._work.costs()
 
-    def _make(self, config: Config) -> _Made:
+    def _make(self, config: Config) -> tuple[Hashable, Arithmetic]:
+        """An arithmetic, and what of the settings it follows from."""
         if config.model == "dnn":
-            return _Made(_key(config), dnn.layers_of(config, self.n_senones, self._model.n_features))
-        return _Made(_key(config), gmm.mixtures_of(self._model))
+            return _key(config), dnn.layers_of(config, self.n_senones, self._model.n_features)
+        return _key(config), gmm.mixtures_of(self._model)
 
     def _score(self, block: Array, first_frame: int) -> Array | Tensor:
         """One block, with all that the host does for it in `score.launch` but for its waits."""
@@ -219,14 +216,12 @@ class DeviceScorer(Scorer):
         return scores
 
     def _begun_ahead(self, first_frame: int, n: int) -> Begun | None:
-        """Return the block that was begun ahead, if it is this one; else finish and discard it, and return None."""
-        begun, self._begun = self._begun, None
-        if begun is None:
-            return None
-        if (begun.first_frame, begun.n, begun.settings) == (first_frame, n, self._settings):
+        """The block that was begun ahead, if it is this one and under these settings; any other is discarded."""
+        begun = self._begun
+        if begun is not None and (begun.first_frame, begun.n, begun.settings) == (first_frame, n, self._settings):
+            self._begun = None
             return begun
-        # Asked for under other settings, or another block than was announced.
-        self._work.wait_for(begun.ready, begun.stream)
+        self._drop()
         return None
 
     def _begin(self, block: Array, first_frame: int, n: int) -> Begun:
@@ -284,10 +279,7 @@ class DeviceScorer(Scorer):
                 self._held.hold((turn, begin, end, apart), self._on, score)
 
     def _rows(self, block: Array, chosen: Array) -> tuple[Array, int]:
-        """Return the rows to upload for the chosen frames, and the number of rows from one of them to the next.
-
-        Without context these frames alone; with it all rows from the first one's context to the last one's.
-        """
+        """The rows to upload for the chosen frames (without context these alone), and how far they are apart."""
         if not self._beyond:
             return block[chosen], 1
         first = int(np.argmax(chosen)) if chosen.any() else 0
@@ -297,25 +289,14 @@ class DeviceScorer(Scorer):
     def _beyond(self) -> int:
         return sum(self.context)
 
-    def _place(self, arithmetic: Arithmetic) -> None:
-        """Let the device compute `arithmetic`."""
-        self._drop()
-        self._arithmetic, self.context = arithmetic, arithmetic.context
-        self._parameters = None  # there may not be room for both
-        self._parameters = Parameters(arithmetic, self._on, self._placement.pinned)
-        self.stages(self._recorder)
-
     def _warm_again(self, before: Placement | None) -> None:
         """Warm up after a change, which may need other kernels: none is loaded in a block that counts."""
-        sizes = self._block, self._skip, self._arithmetic
-        same = (before, sizes) == (self._placement, self._sizes)
-        self._sizes = sizes
-        if not self._is_warm or same:
-            return
-        frame = self._frame
-        with self._repeated.untouched():
-            self.warm_up()
-        self._frame = frame
+        known, self._sizes = self._sizes, (self._block, self._skip, self._arithmetic)
+        if self._is_warm and (before, known) != (self._placement, self._sizes):
+            frame = self._frame
+            with self._repeated.untouched():
+                self.warm_up()
+            self._frame = frame
 
     def _drop(self) -> None:
         begun, self._begun = self._begun, None
@@ -328,12 +309,12 @@ class DeviceScorer(Scorer):
             raise problem
         self._begun = None
         self._slots, self._parameters, self._held = [], None, Held()
-        self._spare = self._make_spare()
-        self._spare.configure(_on_the_processor(self._config))
-        self.context = self._spare.context
-        self._spare.stages(self._recorder)
-        self._spare.warm_up()
-        self._spare.reset()
+        spare = self._spare = self._make_spare()
+        spare.configure(_on_the_processor(self._config))
+        self.context = spare.context
+        spare.stages(self._recorder)
+        spare.warm_up()
+        spare.reset()
         name = self._work.device.name
         self._notices.append(f"Scoring goes on on the processor: {name} has too little memory ({first_line(problem)}).")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering import clusters
-from pipelines.scoring.continuous import ContinuousGmm, listed, queue
+from pipelines.scoring.continuous import ContinuousGmm, listed
 from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
@@ -39,8 +39,7 @@ class _Clustered(Strategy[Family]):
     def needs(self, gmm: settings.Gmm) -> Need:
         """The clusters, from the cache or made now (seconds)."""
         p, size = self._family.parameters, gmm.selection.codewords
-        make = partial(clusters.cluster, p.gaussians, p.identity, size)
-        return Need(size, make, partial(clusters.one_cluster, p.gaussians.shape))
+        return Need(size, partial(clusters.cluster, p.gaussians, p.identity, size))
 
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         self._clusters, self._expand = prepared, min(gmm.selection.expand, prepared.count)
@@ -75,7 +74,7 @@ class Continuous(_Clustered[ContinuousGmm]):
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
-            queue.gather_clusters(size, of_panel, self._expanded, work.queue)
+            listed.gather_clusters(size, of_panel, self._expanded, work.queue)
             lse_ns = listed.queued(x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False)
             meter.close("score.gaussians", panels * LANES, later_ns=lse_ns)
             meter.close("score.lse", n * p.n_gaussians, n * p.n_senones)

@@ -11,15 +11,14 @@ neighbours, so groups are mostly requested in full.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE
-from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
-from pipelines.scoring.continuous import ContinuousGmm, listed, queue
+from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
+from pipelines.scoring.continuous import ContinuousGmm, listed
 from pipelines.scoring.continuous.dense import NO_BACKING, workspaces
 from pipelines.scoring.continuous.listed import queued_of_bytes
 from pipelines.scoring.costs import calls, continuous, tied
@@ -60,7 +59,7 @@ class _Quantised(Strategy[Family]):
             book = codebook_of(p.gaussians, p.identity, size, progress, cancelled)
             return build(p.gaussians, book, p.identity, threshold, progress, cancelled, shared)
 
-        return Need((size, threshold), make, partial(trivial, p.gaussians.shape))
+        return Need((size, threshold), make)
 
     def _quantise(self, x: Array, meter: Meter) -> Array:
         words, book = self._words[: len(x)], self._lists.codebook
@@ -94,14 +93,10 @@ class Continuous(_Quantised[ContinuousGmm]):
         """Also 8-bit parameters, if the settings want them."""
         need, gaussians, int8 = super().needs(gmm), self._family.parameters.gaussians, gmm.component == "int8"
 
-        def with_bytes(lists: Shortlists) -> tuple[Shortlists, Int8Gaussians | None]:
-            return lists, in_int8(gaussians) if int8 else None
+        def make(progress: Progress, cancelled: Cancelling) -> tuple[Shortlists, Int8Gaussians | None]:
+            return need.make(progress, cancelled), in_int8(gaussians) if int8 else None
 
-        return Need(
-            (need.key, int8),
-            lambda progress, cancelled: with_bytes(need.make(progress, cancelled)),
-            lambda: with_bytes(trivial(gaussians.shape)),
-        )
+        return Need((need.key, int8), make)
 
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         (self._lists, self._bytes), self._best = prepared, gmm.component == "max"
@@ -116,14 +111,14 @@ class Continuous(_Quantised[ContinuousGmm]):
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         n = len(features)
         self.begin_some(features, meter)
-        self._lanes[:] = queue.EVERY
+        self._lanes[:] = listed.EVERY
         gaussians = self._items(self._words[:n]) * LANES
         self._groups(0, n, gaussians, n * self._family.n_senones, scores, meter)
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Scores of some senones in frames first … last − 1."""
         self._lanes[:] = 0
-        queue.mark(senones, self._lanes)
+        listed.mark(senones, self._lanes)
         active, start = np.flatnonzero(self._lanes), self._lists.start
         streams = np.arange(start.shape[0])[:, None]
         words = self._words[first:last, :, None]
@@ -142,7 +137,7 @@ class Continuous(_Quantised[ContinuousGmm]):
             work = self._work[first]
             groups = first + np.flatnonzero(self._lanes[first:last])
             here = groups, self._lanes[groups], *work.queue[2:]
-            queue.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
+            listed.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
             if self._bytes is None:
                 lse_ns = listed.queued(x, here, panels, NO_BACKING, work.tile, work.sums, scores, self._best)
             else:

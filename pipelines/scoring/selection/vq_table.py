@@ -18,7 +18,7 @@ from numba import njit
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
-from pipelines.scoring.clustering.shortlists import codebook_of, trivial
+from pipelines.scoring.clustering.shortlists import codebook_of
 from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import selection as laws
@@ -56,13 +56,7 @@ class _Lookup(Strategy[Family]):
 
     def needs(self, gmm: settings.Gmm) -> Need:
         """Codebook and table, from the cache or made now (seconds)."""
-        p, size = self._family.parameters, gmm.selection.codewords
-
-        def least() -> Table:
-            scores = np.zeros((p.n_streams, 1, p.n_senones), np.float32)
-            return Table(trivial(p.gaussians.shape).codebook, scores)
-
-        return Need(size, partial(self._make, size), least)
+        return Need(gmm.selection.codewords, partial(self._make, gmm.selection.codewords))
 
     def _make(self, size: int, progress: Progress, cancelled: Cancelling) -> Table:
         p = self._family.parameters

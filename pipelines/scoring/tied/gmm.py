@@ -19,7 +19,7 @@ from pipelines.scoring.gaussians.product import expand
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
-from pipelines.scoring.tied import kernels, lazy_kernels
+from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -96,7 +96,7 @@ class Gmm:
         meter.close("score.log", len(scores) * p.n_senones)
 
     @cached_property
-    def _some(self) -> tuple[lazy_kernels.Mixtures, Array]:
+    def _some(self) -> tuple[kernels.Mixtures, Array]:
         p = self.parameters
         width = -(-int(p.senones_per_codebook.max()) // LANES) * LANES
         return (p.dots, p.book_of_senone), np.ones((MAX_FRAMES, width + LANES), np.float32)
@@ -117,7 +117,7 @@ class Gmm:
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Exact scores of some senones in frames first … last − 1; stage `score.lazy`."""
         p, room, (mixtures, products) = self.parameters, self.room[self._begun], self._some
-        lazy_kernels.mix_some(room.g, room.shift, mixtures, senones, first, last, products, scores)
+        kernels.mix_some(room.g, room.shift, mixtures, senones, first, last, products, scores)
         weights, frames = len(senones) * p.n_streams * p.n_densities, last - first
         meter.close(LAZY_STAGE, frames * weights, frames * len(senones), weights)
 

@@ -6,6 +6,7 @@ sum has to be folded. From what share of weights on either beats the library's d
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from pipelines.scoring.costs.nets import product
 from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.simd.tiles import SUMS, make_block_tile, make_sparse_row
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, begin_of, copy_floats
-from pipelines.scoring.thread_pool import shared
+from pipelines.scoring.thread_pool import Part, shared
 from profiler.arrays import Array, ArrayError
 from profiler.errors import BadInput
 from profiler.process.numba_flags import njit_part
@@ -72,6 +73,8 @@ class _SparseProduct(Product):
     into_rows: ClassVar[bool] = False
     at_once: ClassVar[int]
     """Frames for which the weights are read once."""
+    few: ClassVar[int]
+    """Frames up to which they do not lie in the lanes."""
 
     def _hold(self, rows: Array, columns: Array, values: Array, count: int, name: str) -> None:
         """Keep what there is, row by row: `rows`, `columns` int64 [n], `values` f32 [n, …], of `count` rows."""
@@ -96,6 +99,25 @@ class _SparseProduct(Product):
         else:
             _turn(np.ascontiguousarray(x.T), self._frames)
         return self._frames
+
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        count, threads = self._count, self.threads(x.shape[1])
+        if x.shape[1] <= self.few:
+            few = self._few(x, out)
+            return lambda: shared(few, count, threads)
+
+        def once() -> None:
+            shared(self._many(self._by_sixteen(x), out), count, threads)
+
+        return once
+
+    @abstractmethod
+    def _few(self, x: Array, out: Array) -> Part:
+        """What computes a thread's rows of `out` from x f32 [inputs, n]."""
+
+    @abstractmethod
+    def _many(self, frames: Array, out: Array) -> Part:
+        """The same, from frames as `_by_sixteen` gives them."""
 
     def cost(self, frame: float, times: float) -> Cost:
         """Law of the weights that there are, zeros of blocks among them, and their columns.
@@ -187,6 +209,7 @@ class Csr(_SparseProduct):
 
     rate: ClassVar[float] = 28e9
     at_once: ClassVar[int] = ROW_VECTORS * LANES
+    few: ClassVar[int] = 1
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
@@ -194,26 +217,13 @@ class Csr(_SparseProduct):
         rows, columns = np.nonzero(weight)
         self._hold(rows, columns, weight[rows, columns], len(weight), "csr")
 
-    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
-        sparse, count = (*self._sparse, self.shape[1]), self._count
-        threads = self.threads(x.shape[1])
-        if x.shape[1] == 1:
-            one, found = x[:, 0], out[:, 0]
+    def _few(self, x: Array, out: Array) -> Part:
+        arguments = *self._sparse, self.shape[1], x[:, 0], out[:, 0]
+        return lambda _, first, last: _multiply_one(*arguments, first, last)
 
-            def of_one(thread: int, first: int, last: int) -> None:
-                _multiply_one(*sparse, one, found, first, last)
-
-            return lambda: shared(of_one, count, threads)
-
-        def once() -> None:
-            frames = self._by_sixteen(x)
-
-            def of_many(thread: int, first: int, last: int) -> None:
-                _multiply_rows(*sparse, frames, out, first, last)
-
-            shared(of_many, count, threads)
-
-        return once
+    def _many(self, frames: Array, out: Array) -> Part:
+        arguments = *self._sparse, self.shape[1], frames, out
+        return lambda _, first, last: _multiply_rows(*arguments, first, last)
 
 
 # -- blocks ----------------------------------------------------------------------------------------
@@ -304,6 +314,7 @@ class Blocks(_SparseProduct):
 
     rate: ClassVar[float] = 50e9
     at_once: ClassVar[int] = LANES
+    few: ClassVar[int] = FEW
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
@@ -318,23 +329,15 @@ class Blocks(_SparseProduct):
         blocks[:] = panels[owners, columns]
         self._hold(owners, columns, blocks, count, "blocks")
 
-    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
-        sparse, count, threads = self._sparse, self._count, self.threads(x.shape[1])
-        if x.shape[1] <= FEW:
-            at, kept = (begin_of(x), x.strides[1], x.strides[0]), x
+    def _few(self, x: Array, out: Array) -> Part:
+        sparse, at, kept = self._sparse, (begin_of(x), x.strides[1], x.strides[0]), x
 
-            def few(thread: int, first: int, last: int) -> None:
-                assert kept is not None, "whose address it is"
-                _multiply_few(*sparse, at, out, first, last)
+        def part(thread: int, first: int, last: int) -> None:
+            assert kept is not None, "whose address it is"
+            _multiply_few(*sparse, at, out, first, last)
 
-            return lambda: shared(few, count, threads)
+        return part
 
-        def once() -> None:
-            frames = self._by_sixteen(x)
-
-            def many(thread: int, first: int, last: int) -> None:
-                _multiply_many(*sparse, self.shape[1], frames, out, first, last)
-
-            shared(many, count, threads)
-
-        return once
+    def _many(self, frames: Array, out: Array) -> Part:
+        arguments = *self._sparse, self.shape[1], frames, out
+        return lambda _, first, last: _multiply_many(*arguments, first, last)
