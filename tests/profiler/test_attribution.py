@@ -219,25 +219,10 @@ def parts(**likely: float) -> Parts:
     return Parts(values, {name: ns / 2 for name, ns in values.items()}, {name: ns * 2 for name, ns in values.items()})
 
 
-def test_parts_add_up_with_their_intervals():
-    one, other = parts(arithmetic=4.0, calls=2.0), parts(arithmetic=1.0, latency=3.0)
-    whole = together([(6.0, one), (4.0, other)])
-    assert whole.time_ns == pytest.approx(10.0)
-    assert (whole.likely["arithmetic"], whole.low["arithmetic"], whole.high["arithmetic"]) == (
-        5.0, 2.5, 10.0,
-    )  # fmt: skip
-    assert whole.ends("latency") == pytest.approx((0.15, 0.6))
-
-
 def test_the_time_of_a_stage_without_parts_is_not_attributed():
     whole = together([(6.0, parts(calls=6.0)), (2.0, None)])
     assert whole.likely[NOT_ATTRIBUTED] == whole.low[NOT_ATTRIBUTED] == 2.0
     assert whole.notable == ["calls", NOT_ATTRIBUTED]
-
-
-def test_without_any_parts_there_are_none():
-    assert together([(6.0, None), (2.0, None)]) is None
-    assert together([]) is None
 
 
 def test_a_group_has_parts_where_a_stage_of_it_has_a_law():

@@ -10,7 +10,7 @@ import pytest
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison import arms
-from profiler.analysis.comparison.arms import FrameSums, Times, pairs
+from profiler.analysis.comparison.arms import FrameSums
 from profiler.analysis.comparison.compare import (
     A_FASTER,
     B_FASTER,
@@ -198,13 +198,6 @@ def test_pieces_of_any_size(piece, tmp_path, monkeypatch):
         np.testing.assert_allclose(again.stages[name], sums, rtol=1e-9, atol=1e-3)
 
 
-def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path):
-    found = compared(alternating(tmp_path / "ab.asrs"))
-    assert sum(u.errors for u in found.decoded_a) == 2
-    assert sum(u.errors for u in found.decoded_b) == 4
-    assert len(found.decoded_a) == len(found.decoded_b) == len(found.matched)
-
-
 def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path):
     path = alternating(tmp_path / "ab.asrs", one=2.0)
     floor = compared(path).floor
@@ -364,18 +357,6 @@ def test_verdicts_go_by_interval_and_adjusted_p():
     assert verdict(Ratio(1.05, 1.01, 1.09, 0.01), 0.12) == UNDECIDED
     assert verdict(Ratio(1.05, 0.95, 1.15, 0.3), 0.3) == UNDECIDED
     assert verdict(Ratio(1.05), None) == UNDECIDED
-
-
-def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more():
-    """One call of a stage in a cell differs more from repeat to repeat than the mean of sixteen."""
-    draw = np.random.default_rng(7)
-    calls = draw.gamma(20.0, 1.0 / 20.0, (2, 12, 200, 16))
-    one = Times({"score.one": calls[0, :, :, 0]}, np.zeros((12, 1)))
-    sixteen = Times({"score.one": calls[1].mean(axis=2)}, np.zeros((12, 1)))
-    by_cell = pairs(one, sixteen)["score.one"].ratio()
-    whole = pairs(one.whole_repeats(), sixteen.whole_repeats())["score.one"].ratio()
-    assert by_cell.ratio > 1.1
-    assert whole.ratio == pytest.approx(1.0, abs=0.02)
 
 
 def test_blocks_of_different_sizes_are_compared_by_whole_repeats(tmp_path):

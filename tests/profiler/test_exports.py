@@ -222,23 +222,6 @@ PHASES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome):
-    assert set(chrome) == {"displayTimeUnit", "otherData", "traceEvents"}
-    assert chrome["displayTimeUnit"] in ("ms", "ns")
-    for event in chrome["traceEvents"]:
-        fields = COMMON | PHASES[event["ph"]]
-        assert set(event) == set(fields)
-        for name, kind in fields.items():
-            assert isinstance(event[name], (int, float) if kind is float else kind), (name, event)
-        assert event.get("ts", 0) >= 0 or event["ph"] != "X"
-        assert event.get("dur", 0) >= 0
-        assert event.get("s", "p") in "gpt"
-        if event["ph"] == "C":
-            assert all(isinstance(value, int | float) for value in event["args"].values())
-        if event["ph"] == "M":
-            assert event["name"] in ("process_name", "thread_name", "thread_sort_index")
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
 def test_overlapping_spans_are_made_to_nest(pairs, piece):
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])

@@ -10,11 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from profiler.analysis.lod import columns
-from profiler.analysis.lod.columns import LARGE, run_parallel
 from profiler.files import cache, paths
 from profiler.process import children, kernel_cache
 from tests.each import each
@@ -354,30 +351,3 @@ def test_every_child_gets_the_environment_of_children():
         if "QProcess" in made and str(path) != "app/model/processes/command.py":
             careless.append((str(path), 0))
     assert careless == []
-
-
-# -- work on several arrays side by side is the same work ------------------------------------------
-
-
-@each("size", [10, LARGE])
-@each("processors", [1, 2])
-def test_items_are_done_once(size, processors, monkeypatch):
-    there = set(range(processors))
-    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)
-    rows = np.zeros((7, size))
-
-    def add(number: int) -> None:
-        rows[number] += number + 1
-
-    run_parallel(add, range(7), size)
-    assert (rows == np.arange(1, 8)[:, None]).all()
-
-
-def test_a_fault_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-
-    def fail(_: int) -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        run_parallel(fail, range(3), LARGE)

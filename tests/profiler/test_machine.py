@@ -10,7 +10,6 @@ import psutil
 import pytest
 from profiler_sessions import ROOF_TABLE, roof
 
-from profiler.errors import Cancelled
 from profiler.machine import describe as module
 from profiler.machine.describe import describe
 from profiler.machine.roofs import cpu, table, timing
@@ -77,22 +76,6 @@ def test_two_threads_share_the_ladder():
     for name in ("gemm", "fma", "exp"):
         rate = found.rate(name, 2)
         assert rate.threads == 2
-
-
-@pytest.mark.usefixtures("quick")
-def test_calibration_can_be_cancelled_at_any_step():
-    answers = iter([False, False, True])
-    with pytest.raises(Cancelled):
-        measured(1, None, lambda: next(answers))
-
-
-@pytest.mark.usefixtures("quick")
-def test_recheck_measures_two_roofs_and_drift_compares_them():
-    before = measured(1)
-    after = cpu.recheck(before)
-    changes = table.drift(before, after)
-    assert set(changes) == {"gemm", f"read {1 << 22}"}
-    assert table.drift(ROOF_TABLE, RoofTable((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch):
@@ -213,17 +196,6 @@ def test_peaks_survive_storage_and_leave_out_nonsense():
     assert len(faster.roofs) == len(ROOF_TABLE.roofs)
 
 
-def test_bandwidth_falls_steadily_between_two_plateaus():
-    sizes = [2.0**power for power in range(10, 32)]
-    found = [ROOF_TABLE.bandwidth(size) for size in sizes]
-    rates = [r.median for r in found if r is not None]
-    assert len(rates) == len(sizes)
-    assert rates == sorted(rates, reverse=True)
-    assert (rates[0], rates[-1]) == (100e9, 25e9)
-    assert ROOF_TABLE.ladder("triad") == []
-    assert [r.kind for r in ROOF_TABLE.ladder()] == [BANDWIDTH] * 2
-
-
 def test_the_description_is_json_and_names_what_decides_speed():
     described = describe()
     json.dumps(described)
@@ -285,19 +257,6 @@ def test_the_sampler_reads_load_and_memory(sink):
     assert share / 2 < read < 2 * share
     time.sleep(0.03)
     assert len(sink.rows) == count
-
-
-def test_what_cannot_be_read_is_absent_not_zero(sink):
-    sampler = Sampler(sink)
-
-    def refuse() -> dict[str, float]:
-        raise psutil.AccessDenied
-
-    sampler._readings["memory"] = refuse
-    for _ in range(2):
-        values = sampler.read()
-        assert "process.rss_bytes" not in values
-        assert "process.cpu_percent" in values
 
 
 def test_a_process_that_ends_is_no_error(sink):

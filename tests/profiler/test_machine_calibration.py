@@ -155,15 +155,6 @@ def test_nothing_half_is_kept(machine):
     assert [path.name for path in stored().parent.iterdir()] == [stored().name]
 
 
-def test_a_file_per_method_and_build(machine, monkeypatch):
-    one = stored()
-    monkeypatch.setattr(calibration, "METHOD", 99)
-    other = stored()
-    monkeypatch.setattr(calibration, "BUILD", ())
-    built = stored()
-    assert len({one, other, built}) == 3
-
-
 def test_thread_counts_thin_out_on_many_cores():
     assert calibration.thread_counts(1) == [1]
     assert calibration.thread_counts(3) == [1, 2, 3]

@@ -91,14 +91,6 @@ def test_time_is_bounded_for_one_roof_and_for_all(monkeypatch):
     assert busy.now - taken < 0.3
 
 
-def test_rates_bandwidths_and_calls_in_their_units(monkeypatch):
-    calm = machine(monkeypatch, itertools.repeat(1.0))
-    rate = roof_of(Key(RATE, "fma", threads=2), 5e6, calm.task, Effort(9))
-    assert (rate.median, rate.unit, rate.threads) == (pytest.approx(5e9), "op/s", 2)
-    call = roof_of(Key(OVERHEAD, "numpy", ""), 1.0, calm.task, Effort(9))
-    assert (call.median, call.unit, call.dtype) == (pytest.approx(1e6), "ns", "")
-
-
 def test_the_better_of_two_is_the_undisturbed_and_then_the_faster():
     slow, fast = roof(RATE, "gemm", 1.0), roof(RATE, "gemm", 2.0)
     assert better(slow, fast) is better(fast, slow) is fast

@@ -175,26 +175,6 @@ def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room():
     assert (null.recorded, null.dropped) == (0, 0)
 
 
-def test_epochs_are_those_of_the_moment_of_recording():
-    lane = Lane(0, "x", "cpu", False, 100)
-    expected = []
-    for epoch in (0, 4, 4, 9, 2):
-        lane.epoch = 60_000
-        lane.epoch = epoch
-        put_run(lane, 0, 3)
-        record_run(lane.lend(), 0, 2)
-        lane.settle()
-        expected += [epoch] * 5
-    got: list[int] = []
-    while lane.waiting:
-        got += taken(lane, 3)["epoch"].tolist()
-    assert got == expected
-    assert lane.epoch == 2
-    for bad in (-1, 1 << 16):
-        with pytest.raises(ValueError, match="65535"):
-            lane.epoch = bad
-
-
 # -- kernels ----------------------------------------------------------------------------------------
 
 

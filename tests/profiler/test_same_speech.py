@@ -8,7 +8,7 @@ import pytest
 
 from profiler.analysis.comparison.arms import arms_of
 from profiler.analysis.comparison.compare import B_FASTER, NO_DIFFERENCE, UNDECIDED
-from profiler.analysis.comparison.same_speech import MIN_UNITS, UNIT, in_turn, same_speech
+from profiler.analysis.comparison.same_speech import UNIT, in_turn, same_speech
 from profiler.session.model import ConfigEpoch, LaneInfo, Marker, Utterance
 from profiler.session.reader import Session
 from profiler.spans import SPAN, Stage
@@ -123,15 +123,6 @@ def test_the_second_in_which_the_change_acted_belongs_to_neither():
     run.configs[-1] = ConfigEpoch(ON, 750, {}, 0)
     run.marker(745, 750)
     assert run.compared().seconds == 2
-
-
-def test_few_seconds_have_no_interval_and_decide_nothing():
-    run = Run()
-    run.decode("one", MIN_UNITS - 1, [OFF] * (MIN_UNITS - 1), 4e6)
-    run.decode("one", MIN_UNITS - 1, [ON] * (MIN_UNITS - 1), 1e6)
-    found = run.compared()
-    assert found.ratio.low is None
-    assert found.verdict == UNDECIDED
 
 
 def test_noise_decides_nothing_and_equal_times_are_no_difference():

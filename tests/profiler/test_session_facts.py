@@ -113,16 +113,6 @@ def test_a_new_session_has_a_new_name(tmp_path, monkeypatch):
     assert second.name == "2026-01-02-030405-my-preset-1-2.asrs"
 
 
-@pytest.mark.skipif("sys.platform != 'linux'")
-def test_cache_dir_follows_xdg(tmp_path, monkeypatch):
-    monkeypatch.delenv("ASRSCOPE_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert paths.cache_dir() == tmp_path / "asrscope"
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert paths.cache_dir() == tmp_path / "home" / ".cache" / "asrscope"
-
-
 @pytest.mark.parametrize(
     ("variable", "made"), [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)]
 )

@@ -3,7 +3,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +16,7 @@ from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
 from profiler.costs import KERNEL_CALL, PATTERNS, Accesses, Cost, Linear
 from profiler.machine.roofs.table import KERNEL, RoofTable
 from profiler.session import reader
-from profiler.session.files import own_files, read_header
+from profiler.session.files import read_header
 from profiler.session.format import schema
 from profiler.session.format.tables import Blocks
 from profiler.session.reader import Session
@@ -367,14 +366,6 @@ def test_odd_file_names(name, tmp_path, monkeypatch):
         assert len(session.spans) == 1 + BLOCKS * 7
 
 
-@pytest.mark.skipif("sys.platform != 'linux'")
-def test_a_name_that_is_no_text_works(tmp_path):
-    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.asrs"))
-    record(path).close()
-    with Session.open(path) as session:
-        assert session.state == "closed"
-
-
 def test_names_that_are_no_text_are_stored_readably(tmp_path):
     odd = os.fsdecode(b"/speech/\xff one.wav")
     recorder = Recorder()
@@ -429,16 +420,3 @@ def test_bad_values_are_refused_where_they_are_said(tmp_path):
     with Session.open(tmp_path / "s.asrs") as session:
         assert session.meta["numbers"] == {"a": 0.5, "b": [0, 1], "c": None, "d": "x"}
         assert session.markers[0].asked_frame == 3
-
-
-def test_closing_twice_and_from_two_threads_is_harmless(tmp_path):
-    writer = record(tmp_path / "s.asrs")
-    threads = [threading.Thread(target=writer.close, args=("stopped",)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    writer.close("closed")
-    with Session.open(tmp_path / "s.asrs") as session:
-        assert session.state == "stopped"
-    assert not any(side.exists() for side in own_files(writer.path)[1:3])

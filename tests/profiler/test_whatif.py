@@ -246,15 +246,6 @@ def known(wide: float = 0.0, **ns: float) -> Parts:
     )
 
 
-def test_the_largest_part_says_what_bounds_a_stage():
-    assert {*VERDICT_OF, *NOT_OWN} == set(PARTS)
-    for name, verdict in VERDICT_OF.items():
-        small = {other: 10.0 for other in PARTS if other != name}
-        judged = judge(Evidence(100.0, 1, 1, known(**{**small, name: 40.0}), replayed=True))
-        assert judged.verdict == verdict, name
-    assert VERDICT_OF["calls"] == "call-bound"
-
-
 def between(**ends: tuple[float, float, float]) -> Parts:
     """Parts of these lowest, likely and highest times."""
     return Parts(*({name: ends.get(name, (0.0,) * 3)[end] for name in PARTS} for end in (1, 0, 2)))
@@ -363,12 +354,6 @@ def test_the_sentence_is_plain():
 def test_scattered_work_says_what_a_unit_of_it_takes():
     cost = replace(law(chase=8), scattered=True)
     assert "20 ns per arc; " in row(1_000, cost, 0.5).sentence
-
-
-def test_what_is_counted_without_a_noun_is_named_in_plain_words():
-    evidence = Evidence(2_000.0, 1, 1, known(not_attributed=2_000.0), 0.0, None)
-    evidence = replace(evidence, unit="examined", units=100.0)
-    assert "20 ns per item examined; " in judge(evidence).sentence
 
 
 def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool():
