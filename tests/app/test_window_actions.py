@@ -41,19 +41,13 @@ def window(qtbot):
     made.close()
 
 
-def test_the_promised_keys_are_there(window):
+def test_the_promised_keys_are_there_and_no_key_does_two_things(window):
     keys = {action.id: action.keys for action in window.actions_}
     for action_id, key in PROMISED.items():
         assert key in keys[action_id]
-
-
-def test_no_key_does_two_things(window):
-    owners: dict[str, list[str]] = {}
-    for action in window.actions_:
-        for key in action.keys:
-            assert not QKeySequence(key).isEmpty(), key
-            owners.setdefault(QKeySequence(key).toString(), []).append(action.id)
-    assert [ids for ids in owners.values() if len(ids) > 1] == []
+    every = [QKeySequence(key) for of in keys.values() for key in of]
+    assert not any(key.isEmpty() for key in every)
+    assert len({key.toString() for key in every}) == len(every)
 
 
 def test_every_action_stands_in_a_menu(window):
@@ -99,9 +93,24 @@ def test_what_cannot_be_used_is_not_done(qtbot):
     assert done == [1]
 
 
-def test_the_palette_finds_by_a_few_letters_and_runs(qtbot, window):
+@pytest.fixture
+def palette(window):
     window.open_palette()
-    palette = window.findChild(Palette)
+    made = window.findChild(Palette)
+    yield made
+    made.close()
+
+
+def test_the_palette_lists_everything_finds_by_a_few_letters_and_runs(qtbot, window, palette):
+    assert palette.list.count() == len(list(window.actions_))
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Up):
+        qtbot.keyClick(palette.line, key)
+    assert palette.list.currentRow() == 1
+    qtbot.keyClicks(palette.line, "save a copy")
+    assert palette.list.item(0).text().startswith("Save a copy")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible(), "it cannot be done"
+    palette.line.clear()
     qtbot.keyClicks(palette.line, "welc")
     assert palette.list.item(0).text() == "Welcome page"
     window.show_desk()
@@ -110,22 +119,8 @@ def test_the_palette_finds_by_a_few_letters_and_runs(qtbot, window):
     assert not palette.isVisible()
 
 
-def test_the_palette_lists_everything_and_runs_nothing_that_cannot_be(qtbot, window):
-    window.open_palette()
-    palette = window.findChild(Palette)
-    assert palette.list.count() == len(list(window.actions_))
-    qtbot.keyClicks(palette.line, "save a copy")
-    assert palette.list.item(0).text().startswith("Save a copy")
-    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
-    assert palette.isVisible()
-    palette.close()
-
-
 @pytest.mark.slow
-def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
-    window.open_palette()
-    palette = window.findChild(Palette)
-
+def test_the_palette_finds_every_setting_by_name_key_and_help(window, palette):
     def find_keys(query: str) -> list[str]:
         palette.line.setText(query)
         return [line.beside.partition("=")[0] for line in palette._results]
@@ -138,7 +133,6 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
             assert option.key in find_keys(query), (option.key, query)
     assert find_keys("beam")[0] == "search.beam"
     assert find_keys("search.max_active")[0] == "search.max_active"
-    palette.close()
 
 
 def test_a_setting_found_is_brought_into_view(qtbot, window):
@@ -156,29 +150,14 @@ def test_a_setting_found_is_brought_into_view(qtbot, window):
         assert field.editor.hasFocus()
 
 
-def test_the_palette_says_that_nothing_was_found(qtbot, window):
-    window.open_palette()
-    palette = window.findChild(Palette)
+def test_the_palette_says_that_nothing_was_found(qtbot, palette):
     palette.line.setText("zzz")
     assert [palette.list.item(row).text() for row in range(palette.list.count())] == ["nothing found"]
     assert palette.list.item(0).data(RESULT_ROLE) is None
     palette.grab()  # it was painted as None · not now … None
-    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
-    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(palette.line, key)
     assert palette.isVisible()
-    palette.line.setText("welcome page")
-    assert palette.list.item(0).text() == "Welcome page"
-    palette.close()
-
-
-def test_arrows_move_in_the_palette(qtbot, window):
-    window.open_palette()
-    palette = window.findChild(Palette)
-    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
-    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
-    qtbot.keyClick(palette.line, Qt.Key.Key_Up)
-    assert palette.list.currentRow() == 1
-    palette.close()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from app.model.time_axis import WINDOW_S
 from app.pictures.writers import settle
 from app.views import VIEWS
 from app.views.cost import CostView
-from app.views.roofline_model import rate
 
 
 @pytest.fixture
@@ -80,12 +79,6 @@ def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(opened):
     playhead.pause()
     opened.desk.transport.follow.click()
     assert axis.windowed
-
-
-def test_rates_have_their_unit():
-    assert rate(1e12) == "1 Top/s"
-    assert rate(1.04e11) == "104 Gop/s"
-    assert rate(850.0) == "850 op/s"
 
 
 @pytest.mark.slow

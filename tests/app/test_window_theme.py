@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 from app.style.stylesheet import stylesheet
 from app.style.theme import DARK, FONT_FAMILY, LIGHT, OWN_FONTS, font, set_theme, theme, theme_changed
 from app.widgets import CheckBox, ChoiceBox, Switch
+from profiler.analysis.categories import CATEGORIES
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
@@ -40,16 +41,10 @@ def contrast(a: str, b: str) -> float:
 
 
 @BOTH
-@pytest.mark.parametrize("ground", ["surface", "card", "field", "hover"])
-@pytest.mark.parametrize("ink", ["text", "muted"])
-def test_text_is_readable_on_every_ground(tokens, ground, ink):
-    assert contrast(getattr(tokens, ink), getattr(tokens, ground)) >= READABLE
-
-
-@BOTH
-def test_text_on_filled_buttons_is_readable(tokens):
-    assert contrast(tokens.on_accent, tokens.accent) >= READABLE
-    assert contrast(tokens.danger, tokens.card) >= READABLE
+def test_text_is_readable_on_every_ground_and_on_filled_buttons(tokens):
+    inks = itertools.product((tokens.text, tokens.muted), (tokens.surface, tokens.card, tokens.field, tokens.hover))
+    for ink, ground in (*inks, (tokens.on_accent, tokens.accent), (tokens.danger, tokens.card)):
+        assert contrast(ink, ground) >= READABLE, (ink, ground)
 
 
 @BOTH
@@ -63,18 +58,9 @@ def test_the_large_categories_differ_to_a_colour_blind_eye(tokens):
 
 
 @BOTH
-def test_no_two_categories_share_a_hatch(tokens):
+def test_categories_have_colours_and_hatches_and_the_style_sheet_is_filled(tokens):
+    assert set(CATEGORIES) | {"idle"} == set(tokens.category)
     assert len(set(tokens.hatch.values())) == len(tokens.hatch) == len(tokens.category)
-
-
-def test_the_categories_of_the_analysis_all_have_a_colour():
-    from profiler.analysis.categories import CATEGORIES
-
-    assert set(CATEGORIES) | {"idle"} == set(DARK.category)
-
-
-@BOTH
-def test_the_style_sheet_is_filled_from_the_table(tokens):
     sheet = stylesheet(tokens)
     assert "$" not in sheet
     assert tokens.accent in sheet
