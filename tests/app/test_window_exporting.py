@@ -1,6 +1,5 @@
 """Pictures and data out of the window, and names for what has no text."""
 
-import csv
 import json
 import sys
 from pathlib import Path
@@ -123,25 +122,6 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
     assert "search.beam=9 " not in reported["settings"]
 
 
-@pytest.mark.slow
-def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, picture, answer, tmp_path):
-    dialog = picture("words")
-    answer("a.png")
-    saved(qtbot, dialog)
-    assert dialog.isVisible()
-    assert dialog.saved.full == f"Saved: {tmp_path / 'a.png'}"
-    assert [dialog.format_box.itemText(at) for at in range(3)] == ["PNG", "SVG", "PDF"]
-    dialog.format_box.setCurrentIndex(1)
-    assert not dialog.scale_box.isEnabled()
-    assert " --svg OUT" in dialog.command.full
-    target = answer("b.svg")
-    saved(qtbot, dialog)
-    assert answer.asked[1].endswith(".svg")
-    assert answer.asked[2].startswith("SVG (*.svg)")
-    assert target.read_bytes().startswith(b"<?xml")
-    dialog.close()
-
-
 def test_names_say_what_stretch_it_is():
     session = Path("a.asrs")
     assert exporting.file_name(session, PictureRequest()) == "a-desk"
@@ -172,7 +152,7 @@ def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path):
 
 
 @pytest.mark.slow
-def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
+def test_choices_are_drawn_and_the_dialog_stays_for_another_format(qtbot, picture, answer):
     dialog = picture("cost")
     before = dialog.preview.image
     dialog.views["words"].setChecked(True)
@@ -192,6 +172,19 @@ def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
     assert QGuiApplication.clipboard().text() == dialog.command.full
     dialog.copy.click()
     qtbot.waitUntil(lambda: QGuiApplication.clipboard().image().width() == 900)
+    target = answer("a.png")
+    saved(qtbot, dialog)
+    assert dialog.isVisible()
+    assert dialog.saved.full == f"Saved: {target}"
+    assert [dialog.format_box.itemText(at) for at in range(3)] == ["PNG", "SVG", "PDF"]
+    dialog.format_box.setCurrentIndex(1)
+    assert not dialog.scale_box.isEnabled()
+    assert " --svg OUT" in dialog.command.full
+    target = answer("b.svg")
+    saved(qtbot, dialog)
+    assert answer.asked[1].endswith(".svg")
+    assert answer.asked[2].startswith("SVG (*.svg)")
+    assert target.read_bytes().startswith(b"<?xml")
     dialog.close()
 
 
@@ -258,24 +251,20 @@ def exported(qtbot, window) -> str:
 
 
 @pytest.mark.slow
-def test_the_stages_are_written_as_a_table(qtbot, window, answer):
-    target = answer("stages.csv")
-    window.actions_.trigger("export.csv")
-    assert exported(qtbot, window) == f"Written: {target}"
-    rows = list(csv.reader(target.read_text(encoding="utf-8").splitlines()))
-    assert any("score.gaussians" in cell for row in rows for cell in row)
-
-
-@pytest.mark.slow
-def test_the_spans_are_written_for_other_viewers(qtbot, window, answer):
-    """By a process of its own: the window is served meanwhile, and says what is under way."""
-    for kind, key in (("chrome", "traceEvents"), ("speedscope", "profiles")):
-        target = answer(f"{kind}.json")
+def test_stages_and_spans_are_written_by_a_process_of_their_own(qtbot, window, answer):
+    """The window is served meanwhile, and says what is under way."""
+    for kind, name, inside in (
+        ("csv", "stages.csv", "score.gaussians"),
+        ("chrome", "chrome.json", "traceEvents"),
+        ("speedscope", "speedscope.json", "profiles"),
+    ):
+        target = answer(name)
         window.actions_.trigger(f"export.{kind}")
         assert not target.exists()
-        assert window.notices.banners[-1].text == f"Writing {kind}.json …"
+        assert window.notices.banners[-1].text == f"Writing {name} …"
         assert exported(qtbot, window) == f"Written: {target}"
-        assert json.loads(target.read_text(encoding="utf-8"))[key]
+        text = target.read_text(encoding="utf-8")
+        assert inside in (text if kind == "csv" else json.loads(text))
         window.notices.clear()
 
 

@@ -20,17 +20,14 @@ WORKER = Path(__file__).with_name("window_worker.py")
 ROOM = QRect(0, 32, 1280, 768)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "result"),
-    [
+def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it():
+    for wanted, result in (
         (QRect(0, 0, 1600, 1000), QRect(0, 32, 1280, 768)),
         (QRect(100, 100, 1000, 640), QRect(100, 100, 1000, 640)),
         (QRect(900, 700, 1000, 640), QRect(280, 160, 1000, 640)),
         (QRect(-2000, -50, 1000, 640), QRect(0, 32, 1000, 640)),
-    ],
-)
-def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted, result):
-    assert fitted(wanted, ROOM) == result
+    ):
+        assert fitted(wanted, ROOM) == result
 
 
 def test_the_first_window_has_the_first_size_in_the_middle(qtbot):
