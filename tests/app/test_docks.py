@@ -300,12 +300,13 @@ def test_a_dock_is_dragged_by_its_title(qtbot, opened):
     settle()
 
 
-def test_no_floating_dock_outlives_the_window(opened):
+def test_floating_views_are_there_with_the_desk_alone(opened):
     dock = opened.desk.docks.docks["words"]
     opened.desk.docks.float_or_dock("words")
     settle()
-    opened.close()
-    assert not dock.isVisible()
+    for show_page, shown in ((opened.show_welcome, False), (opened.show_desk, True), (opened.close, False)):
+        show_page()
+        assert dock.isVisible() == shown
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QImage, QImageReader
+from PySide6.QtGui import QImageReader
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 from window_recording import Recording
@@ -61,22 +61,14 @@ def draw(pictures: SessionPictures, **wanted: object) -> bytes:
 # -- times and names ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)]
-)
-def test_times_are_read(text, seconds):
-    assert read_seconds(text, "--at") == seconds
-
-
-@pytest.mark.parametrize(("text", "ends"), [("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))])
-def test_ranges_are_read(text, ends):
-    assert read_range(text) == ends
-
-
-@pytest.mark.parametrize("text", ["", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"])
-def test_what_is_no_range_is_said(text):
-    with pytest.raises(PictureError, match="--range"):
-        read_range(text)
+def test_times_and_ranges_are_read():
+    for text, seconds in (("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)):
+        assert read_seconds(text, "--at") == seconds
+    for text, ends in (("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))):
+        assert read_range(text) == ends
+    for text in ("", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"):
+        with pytest.raises(PictureError, match="--range"):
+            read_range(text)
 
 
 @pytest.mark.parametrize(
@@ -128,30 +120,19 @@ def test_the_command_of_a_picture_makes_it_again(pictures, path, tmp_path, monke
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_the_size_is_that_of_the_whole_picture(path, tmp_path):
-    out = tmp_path / "a.png"
-    words = ["--size", "1000x700", "--scale", "1.5", "--theme", "light"]
-    assert main.main(["export", str(path), "--png", str(out), *words]) == 0
-    image = QImage(str(out))
-    assert (image.width(), image.height()) == (1500, 1050)
-
-
 # -- what is in it -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("shown", "cursor", "says"),
-    [
+def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all():
+    for shown, cursor, says in (
         ((0, FRAMES), FRAMES, ""),
         ((0, FRAMES), 500, "cursor at 0:05.0"),
         ((100, 700), FRAMES, "0:01.0 – 0:07.0"),
         ((100, FRAMES), FRAMES, "0:01.0 – 0:10.2"),
         ((100, 700), 700, "0:01.0 – 0:07.0"),
         ((100, 700), 500, "0:01.0 – 0:07.0, cursor at 0:05.0"),
-    ],
-)
-def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(shown, cursor, says):
-    assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", None)) == says
+    ):
+        assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", None)) == says
 
 
 def figures(headline: Headline) -> dict[str, tuple[str, str]]:

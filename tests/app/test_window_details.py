@@ -48,20 +48,6 @@ def test_a_session_that_has_no_more_to_come_fills_the_axis(recording):
     playhead.close()
 
 
-def test_floating_views_are_there_with_the_desk_alone(window, finished):
-    w = window()
-    w.open_session(finished)
-    dock = w.desk.docks.docks["cost"]
-    dock.setFloating(True)
-    assert dock.isVisible()
-    w.show_welcome()
-    assert not dock.isVisible()
-    w.show_desk()
-    assert dock.isVisible()
-    w.show_welcome()
-    dock.setFloating(False)
-
-
 def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(window, finished):
     w = window()
     w.open_session(finished)

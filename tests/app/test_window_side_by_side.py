@@ -37,28 +37,28 @@ def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, f
 
 
 @pytest.mark.slow
-def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons, tmp_path):
-    w = window()
-    start_run(qtbot, w, tmp_path)
-    QTest.keyClick(w, Qt.Key.Key_B)
+def test_before_any_change_the_first_toggle_is_tried_until_the_key_or_the_worker_ends_it(live, comparisons):
+    QTest.keyClick(live, Qt.Key.Key_B)
     (other,) = comparisons
     assert other[SELECTION] is True
-    assert w.actions_["run.compare"].isChecked()
-    assert w.desk.transport.compare.isChecked()
-    QTest.keyClick(w, Qt.Key.Key_B)
+    assert live.actions_["run.compare"].isChecked()
+    assert live.desk.transport.compare.isChecked()
+    QTest.keyClick(live, Qt.Key.Key_B)
     assert comparisons[1:] == [None], "the same key ends it"
-    assert not w.desk.transport.compare.isChecked()
+    assert not live.desk.transport.compare.isChecked()
+    QTest.keyClick(live, Qt.Key.Key_B)
+    live.runs.control.refused.emit("", "Both sides of the comparison have the same settings.")
+    assert not live.side_by_side.active
+    assert live.notices.banners[-1].kind == "error"
 
 
 @pytest.mark.slow
-def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons, tmp_path):
-    w = window()
-    start_run(qtbot, w, tmp_path)
-    QTest.keyClick(w, Qt.Key.Key_K)
-    assert w.status.message.full == "", "it acts at once"
-    QTest.keyClick(w, Qt.Key.Key_B)
-    QTest.keyClick(w, Qt.Key.Key_K)
-    assert w.status.message.full.startswith("Frame skipping waits for the end of this turn")
+def test_a_change_during_an_ab_says_what_it_waits_for(live):
+    QTest.keyClick(live, Qt.Key.Key_K)
+    assert live.status.message.full == "", "it acts at once"
+    QTest.keyClick(live, Qt.Key.Key_B)
+    QTest.keyClick(live, Qt.Key.Key_K)
+    assert live.status.message.full.startswith("Frame skipping waits for the end of this turn")
 
 
 def test_switch_and_form_show_the_arm_that_runs(window):
@@ -77,24 +77,12 @@ def test_switch_and_form_show_the_arm_that_runs(window):
     assert not field.isChecked()
 
 
-def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path):
-    w = window()
-    start_run(qtbot, w, tmp_path)
-    QTest.keyClick(w, Qt.Key.Key_B)
-    assert w.side_by_side.active
-    w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle)
-    assert not w.side_by_side.active
-
-
-@pytest.mark.slow
-def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path):
-    w = window()
-    start_run(qtbot, w, tmp_path)
-    QTest.keyClick(w, Qt.Key.Key_B)
-    w.runs.control.refused.emit("", "Both sides of the comparison have the same settings.")
-    assert not w.side_by_side.active
-    assert [b.kind for b in w.notices.banners][-1] == "error"
+def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, live, comparisons):
+    QTest.keyClick(live, Qt.Key.Key_B)
+    assert live.side_by_side.active
+    live.runs.stop()
+    qtbot.waitUntil(live.when.is_idle)
+    assert not live.side_by_side.active
 
 
 @pytest.mark.slow

@@ -240,15 +240,6 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
     assert (tmp_path / "ended").exists()
 
 
-def test_without_a_finished_session_the_action_says_why(window):
-    window = window()
-    assert not window.actions_["run.explain"].isEnabled()
-    assert "finished session" in (window.actions_.unavailable_reason("run.explain") or "")
-    before = len(window.notices.banners)
-    window.bench.begin("replays.explain", "score.exp")
-    assert len(window.notices.banners) == before + 1
-
-
 def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(qtbot, window, tmp_path):
     window = window()
     write_sample(tmp_path / "s.asrs")
@@ -263,18 +254,23 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(q
         line = view.tree.stage_at(QPoint(40, y))
         if line in view.tree.stages and line.name not in found:
             menu = view.menu_at(QPoint(40, y))
-            entry, confirm = menu.actions()
-            assert confirm.isEnabled() == entry.isEnabled()
+            entry, confirms = menu.actions()
+            assert confirms.isEnabled() == entry.isEnabled()
             assert entry.isEnabled() or "scoring and search" in entry.toolTip()
             assert entry.isEnabled() or menu.toolTipsVisible()
             found[line.name] = entry.isEnabled() == (line.name in can)
             if line.name in can:
                 entry.trigger()
+                confirm = confirms
     assert found
     assert all(found.values())
     assert asked
     assert set(asked) == can & set(found)
     assert view.menu_at(QPoint(10, -5)) is None
+    confirm.trigger()
+    (made,) = window.findChildren(TaskPage)
+    assert made.windowTitle() == f"Confirm the verdict of {asked[-1]}"
+    made.close()
 
 
 def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, tmp_path, monkeypatch):
@@ -299,22 +295,6 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     assert window.bench.session_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled)
-
-
-def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(tmp_path, qtbot, window):
-    window = window()
-    window.open_session(write_sample(tmp_path / "one.asrs", frames=1024))
-    view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.tree.stages))
-    line = next(line for line in view.tree.stages if line.group == "scoring")
-    row = view.tree.findItems(line.name, MATCH)[0]
-    menu = view.menu_at(view.tree.visualItemRect(row).center())
-    assert menu is not None
-    entry = next(action for action in menu.actions() if action.text() == "Confirm its verdict")
-    entry.trigger()
-    (made,) = window.findChildren(TaskPage)
-    assert line.name in made.windowTitle()
-    made.close()
 
 
 def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> TaskPage:
@@ -376,6 +356,10 @@ def test_every_task_is_in_the_menu_and_says_what_it_needs(window):
     tasks = ("explain", "confirm", "audit", "calibrate", "compare_sessions", "compare_arms", "sweep", "capacity")
     can = {name for name in tasks if w.actions_.unavailable_reason(f"run.{name}") is None}
     assert can == {"calibrate", "sweep", "capacity"}
+    assert "finished session" in (w.actions_.unavailable_reason("run.explain") or "")
+    before = len(w.notices.banners)
+    w.bench.begin("replays.explain", "score.exp")
+    assert len(w.notices.banners) == before + 1
 
 
 @pytest.fixture(scope="module")
