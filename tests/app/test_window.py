@@ -1,4 +1,4 @@
-"""The window driven as a person would: clicks, keys, drags, drops, wrong files, a killed worker."""
+"""The window driven as a person would: clicks, keys, drags, drops, wrong files, a killed worker, ways out."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 from shown_windows import NOT_READ, errors, press, texts, wait_for_frames
@@ -351,3 +351,40 @@ def test_layout_and_choices_survive_a_restart(qtbot, window, tmp_path):
     assert again.desk.columns.sizes() == moved
     assert again.pipeline.preset.name == "gmm-selected"
     assert again.memory.text("theme") == "light"
+
+
+def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window, tmp_path):
+    audio = tmp_path / "one.wav"
+    audio.write_bytes(NOT_READ)
+    w = window("late")
+    w.files.take_audio([audio])
+    w.top.run.click()
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None)
+    path = w.playhead.path
+    assert w.playhead.n_frames == 0
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle)
+    if w.playhead.n_frames:
+        return  # it was quicker
+    assert not path.exists()
+    assert Memory().sessions() == []
+    assert w.pages.currentWidget() is w.welcome
+
+
+def test_a_session_goes_to_the_bin_when_confirmed(qtbot, window, finished, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    QStandardPaths.setTestModeEnabled(False)  # in which Qt has no bin
+    w = window()
+    w.open_session(finished)
+    w.actions_.trigger("file.delete")
+    (banner,) = w.notices.banners
+    assert banner.text == f"Move {finished.name} to the bin?"
+    press(banner, "Keep")
+    assert finished.exists()
+    w.actions_.trigger("file.delete")
+    (banner,) = w.notices.banners
+    press(banner, "Move to the bin")
+    assert not finished.exists()
+    assert Memory().sessions() == []
+    assert w.pages.currentWidget() is w.welcome

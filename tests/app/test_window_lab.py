@@ -1,6 +1,7 @@
-"""The Lab page: cards, one lab, run and stop without other runs, and what the window loads for it."""
+"""The Lab page: cards, one lab, run and stop without other runs, a real lab, and what the window loads for it."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import lab_worker
@@ -17,6 +18,7 @@ from app.pictures.writers import settle
 from app.views.labs.ranges import rows_of
 from app.window.lab.page import LabPage
 from pipelines import labs
+from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 from tests.app.text_geometry import texts
@@ -253,3 +255,49 @@ def test_the_page_loads_nothing_heavy(tmp_path):
         tmp_path,
     )
     assert reported.split() == ["[]"]
+
+
+REAL = "access-orders"
+SMALL = {"largest_mib": 1, "seconds": 0.0}
+LONG = {"largest_mib": 1, "seconds": 600.0}
+
+
+@pytest.fixture
+def lab(qtbot, window):
+    """The Lab page of a window, with that lab open."""
+    made = window()
+    made.show_lab()
+    page = made._lab
+    qtbot.waitUntil(lambda: not page._to_read)
+    page.show_lab(REAL)
+    return page
+
+
+def begun(lab, sizes):
+    """Run it with these parameters from its page; its process."""
+    for key, value in sizes.items():
+        lab.detail.fields[key].editor.setValue(value)
+    lab.detail.run.click()
+    return psutil.Process(process_id(lab.runs.control))
+
+
+@pytest.mark.slow
+def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
+    empty = lab.detail.card.grab().toImage()
+    with qtbot.waitSignal(lab.runs.ended):
+        process = begun(lab, SMALL)
+    qtbot.waitUntil(lambda: not process.is_running())
+    past = lab.gallery.tiles[REAL].past
+    assert past.record.finding.verdict in lab.gallery.tiles[REAL].state_text()
+    assert past.record.parameters.largest_mib == 1
+    assert past.record.finding.why in lab.detail.card.accessibleDescription()
+    assert lab.detail.card.grab().toImage() != empty
+    with closing(Session.open(past.path)) as session:
+        assert session.state == "closed"
+
+
+def test_a_window_that_closes_ends_its_lab(qtbot, lab):
+    process = begun(lab, LONG)
+    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0)
+    lab.window().close()
+    qtbot.waitUntil(lambda: not process.is_running())
