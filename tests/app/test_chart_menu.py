@@ -47,11 +47,12 @@ def test_every_chart_has_the_menu_of_its_view(window, sample):
     w = window()
     w.open_session(sample)
     exported: list[str] = []
+    w.desk.exported.disconnect()
+    w.desk.exported.connect(exported.append)
     for view_id in VIEWS:
         w.desk.docks.go_to(view_id)
         settle()
         view = w.desk.views[view_id]
-        view.export = lambda name=view_id: exported.append(name)
         for plot in view.findChildren(QWidget):
             if isinstance(plot, TimePlot | StillPlot) and plot.isVisible():
                 menu = menu_of(plot.viewport())
@@ -62,16 +63,6 @@ def test_every_chart_has_the_menu_of_its_view(window, sample):
         if isinstance(view, TableView):
             assert "Copy table" in texts(menu_of(view.rows.viewport())), "rows have a menu of their own"
     assert {"cost", "timeline", "words", "work", "roofline", "statistics"} <= set(exported)
-
-
-def test_export_opens_the_dialog_for_that_view(window, sample):
-    w = window()
-    w.open_session(sample)
-    wanted: list[str] = []
-    w.desk.exported.disconnect()
-    w.desk.exported.connect(wanted.append)
-    choose(menu_of(w.desk.views["cost"].plot.viewport()), "Export this view…")
-    assert wanted == ["cost"]
 
 
 def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample, qtbot):

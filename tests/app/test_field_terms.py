@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from PySide6.QtWidgets import QWidget
+
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.pipeline import Pipeline
 from app.model.report_lines import remarks
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
-from app.window.actions.actions import Registry
+from app.window.actions.actions import Action, Registry
 from app.window.actions.selection import SCOPES
+from app.window.bars.topbar import TopBar
+from app.window.form.form import PipelineForm
 from pipelines.audio.word_errors import ErrorCount, Transcribed
 
 
@@ -19,11 +23,6 @@ def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:
-    from PySide6.QtWidgets import QWidget
-
-    from app.window.actions.actions import Action
-    from app.window.bars.topbar import TopBar
-
     widget = QWidget()
     qtbot.addWidget(widget)
     registry = Registry(widget)
@@ -38,8 +37,6 @@ def test_the_top_bar_counts_one_word(qtbot) -> None:
 
 
 def test_numbers_that_explain_nothing_are_said_in_words(qtbot) -> None:
-    from app.window.form.form import PipelineForm
-
     pipeline = Pipeline()
     form = PipelineForm(pipeline)
     qtbot.addWidget(form)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QAction, Qt, QTextDocument
+from PySide6.QtGui import Qt, QTextDocument
 from PySide6.QtWidgets import QListWidgetItem, QMenu, QWidget
 
 import app
@@ -23,12 +23,10 @@ PACKAGE = Path(app.__file__).parent
 THE_ONE = PACKAGE / "style" / "plain_text.py"
 
 NAMES = {
-    # Guess HTML, or take it for granted.
+    # Guess HTML, or take it for granted; the last takes an ampersand for a mnemonic.
     "QLabel", "QMessageBox", "QErrorMessage", "QToolTip", "QTextDocument", "QTextBrowser", "QTextEdit",
     "QStaticText", "QGraphicsTextItem", "QWhatsThis", "QProgressDialog", "QInputDialog", "TextItem",
-    "LabelItem", "LegendItem", "InfiniteLineLabel",
-    # Take an ampersand for a mnemonic.
-    "QPushButton",
+    "LabelItem", "LegendItem", "InfiniteLineLabel", "QPushButton",
 }  # fmt: skip
 CALLS = {
     "setToolTip", "setStatusTip", "setWhatsThis", "setTextFormat", "setHtml", "setMarkdown", "toHtml",
@@ -58,7 +56,9 @@ def _faults(path: Path) -> Iterator[str]:
         call = getattr(called, "attr", None) or getattr(called, "id", "")
         if name in NAMES or (call in CALLS and (call, path.name) not in OF_FILES | QUIET):
             yield f"{path.name}:{node.lineno}: {name or call}"
-        if call in ("addAction", "addMenu") and not _made_before(node):
+        # A menu is given an action or a menu, and no text.
+        texts = (ast.Constant, ast.Call, ast.JoinedStr, ast.BinOp)
+        if call in ("addAction", "addMenu") and (len(node.args) != 1 or isinstance(node.args[0], texts)):
             yield f"{path.name}:{node.lineno}: {call} of a text"
         if isinstance(node, ast.keyword) and node.arg == "html":
             yield f"{path.name}:{node.value.lineno}: html="
@@ -66,13 +66,6 @@ def _faults(path: Path) -> Iterator[str]:
 
 QUIET = {("QMenu", "files.py"), ("QMenu", "fields.py"), ("QMenu", "topbar.py")}
 """Menus without a title, at the mouse or under a button."""
-
-
-def _made_before(call: ast.Call) -> bool:
-    """Whether a menu is given an action or a menu, and no text."""
-    given = call.args
-    texts = (ast.Constant, ast.Call, ast.JoinedStr, ast.BinOp)
-    return len(given) == 1 and not isinstance(given[0], texts)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +92,14 @@ def _read(tip: str) -> str:
     return document.toPlainText()
 
 
-def test_ampersands_underline_nothing(qtbot):
+def test_ampersands_underline_nothing_and_a_titled_tip_formats_its_title_only(qtbot):
     button, widget = plain_text.Button("Save & go"), QWidget()
     for one in (button, widget):
         qtbot.addWidget(one)
     assert button.text() == "Save && go"
-    menu = QMenu(widget)
-    assert plain_text.add_entry(menu, "a & b", lambda: None).text() == "a && b"
-    assert isinstance(menu.actions()[0], QAction)
+    assert plain_text.add_entry(QMenu(widget), "a & b", lambda: None).text() == "a && b"
+    plain_text.set_titled_tip(widget, "<i>T</i>", ["<img src='x'>"], "--set a=<b>")
+    assert _read(widget.toolTip()) == "<i>T</i>\n<img src='x'>\n--set a=<b>"
 
 
 def test_what_does_not_show_is_written_out_and_bounded():
@@ -114,13 +107,6 @@ def test_what_does_not_show_is_written_out_and_bounded():
     assert plain_text.displayable("one\ntwo") == "one\ntwo"
     assert len(plain_text.displayable("x" * 10**6)) <= plain_text.LONGEST_LINE
     assert plain_text.displayable("x\n" * 10**5).count("\n") <= plain_text.MAX_LINES
-
-
-def test_a_titled_tip_formats_the_title_only(qtbot):
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    plain_text.set_titled_tip(widget, "<i>T</i>", ["<img src='x'>"], "--set a=<b>")
-    assert _read(widget.toolTip()) == "<i>T</i>\n<img src='x'>\n--set a=<b>"
 
 
 @pytest.fixture
@@ -167,15 +153,9 @@ def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(tmp_path, 
         path = (folder / sessions.SESSION).rename(folder / "<img src=canary.png>.asrs")
         print(desk.look_at(path))
     """)
-    done = subprocess.run(
-        children.python("-c", code, str(tmp_path), HOSTILE.format(path, pipe)),
-        env=children.environment({"ASRSCOPE_SESSIONS": str(tmp_path)}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    command = children.python("-c", code, str(tmp_path), HOSTILE.format(path, pipe))
+    about = {"env": children.environment({"ASRSCOPE_SESSIONS": str(tmp_path)}), "cwd": tmp_path, "timeout": PATIENCE_S}
+    done = subprocess.run(command, **about, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["None"]
     assert not was_opened()

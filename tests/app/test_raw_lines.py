@@ -1,22 +1,16 @@
 """No raw line of a library reaches stderr: what it says is a sentence, said once."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from command_line import asrscope, here
 from PySide6.QtCore import qInstallMessageHandler, qWarning
-from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 
 from app import application, gui
 from app.cli import presets
-from app.window.main_window import MainWindow
 
 WORDS = ["दो", "নয়", "ສາມ", "បួន", "བཞི"]
 """Of scripts that want more of a font than glyphs; a machine has letters of few of them."""
@@ -24,7 +18,7 @@ FONTS = 'OpenType support missing for "Inter", script {}'
 
 
 @pytest.fixture
-def unwritable(tmp_path: Path) -> Path:
+def unwritable(tmp_path):
     """A session whose words no font has, on most machines."""
     path = tmp_path / "s.asrs"
     write_sample(path, frames=512)
@@ -39,7 +33,7 @@ def unwritable(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(unwritable: Path, tmp_path: Path) -> None:
+def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(unwritable, tmp_path):
     pictures = [tmp_path / f"p.{kind}" for kind in ("png", "svg", "pdf")]
     options = [word for path in pictures for word in (f"--{path.suffix[1:]}", path)]
     done = asrscope("export", unwritable, *options)
@@ -48,9 +42,7 @@ def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(unwri
     assert done.stderr in ("", f"asrscope: {application.NO_FONT}\n")
 
 
-def test_the_window_says_once_that_a_font_is_missing(
-    qtbot: QtBot, window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_window_says_once_that_a_font_is_missing(qtbot, window, monkeypatch):
     monkeypatch.setattr(application, "_passed_on", set())
     notices = window().notices
     with gui._qt_messages_as_notices(notices):
@@ -61,13 +53,14 @@ def test_the_window_says_once_that_a_font_is_missing(
     assert [banner.text for banner in notices.banners] == [application.NO_FONT]
 
 
-def test_what_else_qt_says_is_one_line_each(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_else_qt_says_is_one_line_each(monkeypatch, capsys):
     monkeypatch.setattr(application, "_passed_on", set())
+    useless = "This plugin does not support propagateSizeHints()"
     before = qInstallMessageHandler(None)  # that of the tests, which would be given the rest
     try:
-        _say_all()
+        with application.in_sentences():
+            for text in ("one\nand more", useless, "one\nand more", FONTS.format(11), FONTS.format(12)):
+                qWarning(text)
     finally:
         qInstallMessageHandler(before)
     assert capsys.readouterr().err.splitlines() == [
@@ -76,16 +69,7 @@ def test_what_else_qt_says_is_one_line_each(
     ]
 
 
-def _say_all() -> None:
-    useless = "This plugin does not support propagateSizeHints()"
-    with application.in_sentences():
-        for text in ("one\nand more", useless, "one\nand more"):
-            qWarning(text)
-        for script in (11, 12):
-            qWarning(FONTS.format(script))
-
-
-def test_warnings_of_libraries_are_a_sentence_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_of_libraries_are_a_sentence_each(monkeypatch):
     class OfNumba(UserWarning):
         pass
 

@@ -2,26 +2,17 @@
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from views_desk import FRAMES, figures_of, settle, view_on
+from views_desk import FRAMES, figures_of, opened, settle, view_on
 
-from app.model.desk_snapshot import DeskSnapshot
 from app.model.time_axis import WHOLE as WHOLE_RUN
 from app.views.breakdown import BreakdownView
 from app.views.icicle import GROUP, PART, STAGE, WHOLE, Block, icicle_model
 from profiler.analysis.breakdown import BETWEEN, breakdown
-from profiler.analysis.track import CostTrack
-from profiler.session.reader import Session
-
-
-def desk_of(session: Session) -> DeskSnapshot:
-    track = CostTrack()
-    track.update(session)
-    return figures_of(session, track, kind=WHOLE_RUN)
 
 
 def test_every_level_adds_up_and_lies_below_its_own(sample):
-    with Session.open(sample) as session:
-        blocks = icicle_model(desk_of(session))
+    with opened(sample) as (session, track):
+        blocks = icicle_model(figures_of(session, track, kind=WHOLE_RUN))
     whole, groups, stages, parts = ([one for one in blocks if one.level == n] for n in (WHOLE, GROUP, STAGE, PART))
     assert [one.share for one in whole] == [1.0]
     assert [one.group for one in groups] == ["scoring", "search", "frontend", "overhead"]
@@ -38,8 +29,8 @@ def test_every_level_adds_up_and_lies_below_its_own(sample):
 
 
 def test_a_stage_has_the_time_of_its_spans(sample):
-    with Session.open(sample) as session:
-        blocks = icicle_model(desk_of(session))
+    with opened(sample) as (session, track):
+        blocks = icicle_model(figures_of(session, track, kind=WHOLE_RUN))
         for name in ("score.gaussians", "search.prune"):
             (number,) = (n for n, stage in session.stages.items() if stage.name == name)
             mine = session.spans[session.spans["stage"] == number]

@@ -3,29 +3,20 @@
 import numpy as np
 import pytest
 from sample_session import Sample
-from views_desk import amount, pixels, settle, view_on
+from views_desk import amount, opened, pixels, settle, view_on
 
 from app.model import memory
 from app.style.theme import theme
 from app.views.memory_use import COLORS, COMPONENTS, memory_use_model
 from app.views.system import SystemView
 from profiler.analysis.lod.spans import timeline_of
-from profiler.analysis.track import CostTrack
 from profiler.machine.memory import sample_name
 from profiler.session.reader import Session
 
 FRAMES = 512
 AT = (0, 200, 400)
 MB = 1e6
-USED = {
-    "files": 100.0,
-    "libraries": 150.0,
-    "model": 50.0,
-    "graph": 20.0,
-    "tokens": 5.0,
-    "frontend": 1.0,
-    "recorder": 4.0,
-}
+USED = {"files": 100.0, "libraries": 150.0, "model": 50.0, "graph": 20.0, "frontend": 1.0, "recorder": 4.0}
 """MB; at the second reading the tokens take 30 and at the third 10, and there never is a lattice."""
 TOKENS = (5.0, 30.0, 10.0)
 
@@ -46,9 +37,7 @@ def path(tmp_path_factory):
 
 
 def test_a_reading_holds_until_the_next_one(path):
-    with Session.open(path) as session:
-        track = CostTrack()
-        track.update(session)
+    with opened(path) as (session, track):
         model = memory_use_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES)
         tokens = model.layers_mb[:, COMPONENTS.index("tokens")]
         assert tokens[[100, 300, 450]] == pytest.approx(TOKENS)
@@ -79,17 +68,9 @@ def test_the_view_shows_the_layers(path, qapp, qtbot):
         model = view.model()
         assert model.panels == ()
         lines = [(line.name, line.value) for line in view.readout(model, 3.0)]
-        assert lines[0][0] == "0:03.00"
-        assert lines[1:] == [
-            ("recorder", "4.0 MB"),
-            ("front end", "1.0 MB"),
-            ("tokens and histories", "30 MB"),
-            ("search graph", "20 MB"),
-            ("acoustic model", "50 MB"),
-            ("Python and libraries", "150 MB"),
-            ("files of libraries", "100 MB"),
-            ("resident", "355 MB"),
-        ]
+        assert (lines[0][0], len(lines)) == ("0:03.00", 9)
+        assert lines[3] == ("tokens and histories", "30 MB")
+        assert lines[-2:] == [("files of libraries", "100 MB"), ("resident", "355 MB")]
         headers, rows = view.table()
         assert list(headers)[2:4] == ["resident MB", "files of libraries MB"]
         assert rows[0][2:4] == ["330.0", "100.0"]

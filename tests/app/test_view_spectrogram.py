@@ -1,7 +1,6 @@
 """The spectrogram under the waveform: tones at their frequency and time, and why there is none."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,10 +54,7 @@ def test_a_sine_of_full_scale_is_0_db_in_its_band(rate):
     assert levels[:, band_of(3500)].max() < -50
     if rate == 8000:
         assert (levels[:, band_of(4001) :] == SILENT_DB).all()
-
-
-def test_frames_after_the_end_of_the_samples_are_silent():
-    assert (spectra(np.zeros(100, np.float32), RATE, 3) == SILENT_DB).all()
+    assert (spectra(np.zeros(100, np.float32), rate, 3) == SILENT_DB).all(), "after the end of the samples"
 
 
 def test_only_the_chunks_in_view_are_read_and_the_last_used_are_kept(path, monkeypatch):
@@ -102,9 +98,7 @@ def test_it_is_shown_on_request(path, qapp, qtbot):
         assert item.frequency_at(area.bottom() - area.height() / 4) == pytest.approx(2000)
         view.plot.mouse = QPointF(100, area.center().y())
         assert view.remark.text == ""
-        model = view.model()
-        assert model is not None
-        assert ("frequency", "4.0 kHz") in [(line.name, line.value) for line in view.readout(model, 1.0)]
+        assert ("frequency", "4.0 kHz") in [(line.name, line.value) for line in view.readout(view.model(), 1.0)]
         assert (pixels(view) != without).any()
         view.set_spectrogram(False)
         settle()
@@ -118,7 +112,6 @@ def test_why_there_is_none_is_one_sentence(path, qapp, qtbot):
         view.settle()
         assert view.remark.text == f"{path.parent / 'tones.wav'} is not there any more."
         assert view.spectrogram.area.isEmpty()
-        assert view.snapshot is not None
         model = view.reduce(view.snapshot, 100, (0.0, LONGEST_S + 1))
         view.show_model(replace(model, last_s=LONGEST_S + 1))
         assert view.remark.text == "The spectrogram is shown when at most 2 minutes are in view."
@@ -126,46 +119,23 @@ def test_why_there_is_none_is_one_sentence(path, qapp, qtbot):
         assert view.remark.text == ""
 
 
-def test_the_window_remembers_it(qtbot, window, path):
-    first = window()
-    first.open_session(path)
-    words = first.desk.views["words"]
-    assert isinstance(words, WordsView)
-    assert not words.with_spectrogram
-    assert first.actions_.trigger("speech.spectrogram")
-    assert words.with_spectrogram
-    first.close()
-    second = window()
-    again = second.desk.views["words"]
-    assert isinstance(again, WordsView)
-    assert again.with_spectrogram
-    button = next(b for b in second.desk.findChildren(QToolButton) if b.text() == "Show")
-    assert button in again.header_controls, "not in a picture"
-
-
-def in_picture(path: Path, monkeypatch: pytest.MonkeyPatch, wanted: PictureRequest) -> WordsView:
-    """Speech and words as drawn in a picture."""
-    view = views_of(path, wanted, monkeypatch)["words"]
-    assert isinstance(view, WordsView)
-    return view
-
-
 @pytest.mark.parametrize("views", [("words",), ()], ids=["alone", "desk"])
 def test_a_picture_has_all_of_it(path, monkeypatch, views):
     monkeypatch.setattr(spectrum, "CHUNK_FRAMES", 8)  # more than are read while nobody waits
     wanted = PictureRequest(views, (1000, 900), 1.0, spectrogram=True)
-    view = in_picture(path, monkeypatch, wanted)
+    view = views_of(path, wanted, monkeypatch)["words"]
     assert not view.spectrogram.area.isEmpty()
     columns = view.spectrogram.draw_pixels(BANDS, 1, slice(None))[::-1] & 0xFF
     halves = np.array_split(columns.argmax(axis=0), 2)
     for half, hertz in zip(halves, TONES.values(), strict=True):
         # The loudest of all is a band at most beside that of the tone; at the end no window is whole.
         assert np.abs(half[10:-10] - band_of(hertz)).max() <= 1
-    assert in_picture(path, monkeypatch, replace(wanted, spectrogram=False)).spectrogram.area.isEmpty()
+    without = views_of(path, replace(wanted, spectrogram=False), monkeypatch)["words"]
+    assert without.spectrogram.area.isEmpty()
     assert wanted.command("a.asrs", "png").endswith(" --theme dark --spectrogram")
 
 
-def test_a_picture_of_the_window_has_what_the_window_shows(qtbot, window, path):
+def test_a_picture_of_the_window_has_what_the_window_shows_and_remembers(qtbot, window, path):
     w = window()
     w.open_session(path)
     for on in (False, True):
@@ -176,4 +146,11 @@ def test_a_picture_of_the_window_has_what_the_window_shows(qtbot, window, path):
         dialog.views["words"].setChecked(False)
         assert not dialog.wanted().spectrogram
         dialog.close()
-        w.actions_.trigger("speech.spectrogram")
+        if not on:
+            w.actions_.trigger("speech.spectrogram")
+    w.close()
+    second = window()
+    again = second.desk.views["words"]
+    assert again.with_spectrogram
+    button = next(b for b in second.desk.findChildren(QToolButton) if b.text() == "Show")
+    assert button in again.header_controls, "not in a picture"

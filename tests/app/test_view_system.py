@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sample_session import Sample
-from views_desk import settle, view_on
+from views_desk import opened, settle, view_on
 
 from app.views.lanes_model import ALL_CPU, AVAILABLE, PACKAGE, RSS, Curve, LanesModel
 from app.views.system import CPU, SystemView, system_model
 from profiler.analysis.lod.spans import timeline_of
-from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
 FRAMES = 512
@@ -35,9 +34,7 @@ def path(tmp_path_factory):
 
 
 def model_of(path: Path, columns: int, counted: tuple[int, int] = (0, FRAMES)) -> LanesModel:
-    with Session.open(path) as session:
-        track = CostTrack()
-        track.update(session)
+    with opened(path) as (session, track):
         session.meta["machine"] = {"cores": {"logical": 4}}
         session.meta["devices"] = {"cuda": {"nvml": "gpu1"}}
         return system_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns, counted=counted)
@@ -66,13 +63,10 @@ def test_a_load_is_of_the_frames_before_its_reading_and_an_amount_of_those_after
 
 def test_a_column_of_several_readings_has_their_range_and_mean(path):
     load = curve(model_of(path, 2), CPU)
+    assert curve(model_of(path, 64, (0, 200)), CPU).average == pytest.approx(75, rel=1e-3), "of the scope"
     assert load.low.tolist() == [50, 50]
     assert load.high.tolist() == [100, 150]
     assert load.mean == pytest.approx([(100 * 100 + 156 * 50) / 256, (44 * 50 + 200 * 150) / 244], rel=1e-3)
-
-
-def test_means_are_of_the_selection(path):
-    assert curve(model_of(path, 64, (0, 200)), CPU).average == pytest.approx(75, rel=1e-3)
 
 
 def test_the_view_shows_them_with_units(path, qapp, qtbot):

@@ -11,96 +11,64 @@ from views_desk import settle, view_on
 from app.model.configurations import Configurations
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
-from app.model.time_axis import TimeAxis
-from app.views.session_info import SessionView, facts
+from app.views.session_info import SessionView
 from app.views.utterances import STAGES, WORDS, UtterancesView
-from app.views.view import TableView
 from app.views.word_costs_model import word_costs
 from pipelines.audio import word_errors
 from profiler.plain import milliseconds
-from profiler.session.reader import Session
 from tests.profiler.profiler_sessions import KEPT
 
 SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
 
-@pytest.fixture
-def playhead(sample, qapp):
-    made = Playhead(TimeAxis())
-    yield made
-    made.close()
-
-
-def show_session(view: TableView, playhead: Playhead, path: Path) -> None:
-    playhead.changed.connect(view.update_snapshot)
-    playhead.closed.connect(view.clear)
-    view.resize(900, 300)
-    view.show()
-    playhead.open(path)
-    settle()
-
-
-def test_utterances_are_sorted_and_lead_to_their_place(playhead, sample, qtbot):
-    view = UtterancesView(playhead.axis)
-    qtbot.addWidget(view)
-    show_session(view, playhead, sample)
-    headers, rows = view.table()
-    assert len(rows) == 8
-    wall, slow = playhead.track.own_ns(0, playhead.n_frames), headers.index("highest ms")
-    for number, row in enumerate(rows):
-        frames = wall[number * 256 : (number + 1) * 256]
-        assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)
-        assert row[headers.index("at frame")] == number * 256 + int(frames.argmax())
+def click_row(view: UtterancesView, number: int, qtbot: QtBot) -> None:
     table = view.rows
-    table.sortByColumn(slow, Qt.SortOrder.DescendingOrder)
-    slowest = max(rows, key=lambda row: float(str(row[slow])))
-    assert view._table_model.row(0)[0] == slowest[0]
-    at = table.visualRect(table.model().index(0, 1)).center()
+    at = table.visualRect(table.model().index(number, 1)).center()
     qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
-    first = (int(str(slowest[0])) - 1) * 256
-    assert playhead.axis.selected_frames == (first, first + 256)
-    # The keyboard goes there as well.
-    table.setCurrentIndex(table.model().index(1, 1))
-    qtbot.keyClick(table, Qt.Key.Key_Return)
-    other = (int(str(view._table_model.row(1)[0])) - 1) * 256
-    assert playhead.axis.selected_frames == (other, other + 256)
-
-
-def test_an_utterance_after_the_cursor_is_not_listed(playhead, sample, qtbot):
-    view = UtterancesView(playhead.axis)
-    qtbot.addWidget(view)
-    show_session(view, playhead, sample)
-    playhead.seek(300)
     settle()
-    assert [row[0] for row in view.table()[1]] == [1, 2]
 
 
-def test_a_session_tells_machine_device_settings_and_command(playhead, qtbot):
-    view = SessionView(playhead.axis)
-    qtbot.addWidget(view)
-    show_session(view, playhead, SAMPLE)
-    known = {str(name): str(value) for name, value in view.table()[1]}
+def test_utterances_are_sorted_and_lead_to_their_place(sample, qapp, qtbot):
+    with view_on(UtterancesView, sample, qtbot) as (view, playhead):
+        headers, rows = view.table()
+        assert len(rows) == 8
+        wall, slow = playhead.track.own_ns(0, playhead.n_frames), headers.index("highest ms")
+        for number, row in enumerate(rows):
+            frames = wall[number * 256 : (number + 1) * 256]
+            assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)
+            assert row[headers.index("at frame")] == number * 256 + int(frames.argmax())
+        table = view.rows
+        table.sortByColumn(slow, Qt.SortOrder.DescendingOrder)
+        first, other = ((int(view._table_model.row(n)[0]) - 1) * 256 for n in (0, 1))
+        assert first == 256 * max(range(8), key=lambda n: float(rows[n][slow]))
+        click_row(view, 0, qtbot)
+        assert playhead.axis.selected_frames == (first, first + 256)
+        # The keyboard goes there as well.
+        table.setCurrentIndex(table.model().index(1, 1))
+        qtbot.keyClick(table, Qt.Key.Key_Return)
+        assert playhead.axis.selected_frames == (other, other + 256)
+        table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+        playhead.seek(300)
+        settle()
+        assert [row[0] for row in view.table()[1]] == [1, 2], "not those after the cursor"
+
+
+def test_a_session_tells_machine_device_settings_and_command(qapp, qtbot):
+    with view_on(SessionView, SAMPLE, qtbot) as (view, _):
+        known, said = {str(name): str(value) for name, value in view.table()[1]}, view.summary()
     assert known["machine"].startswith("Intel(R) Xeon(R)")
     assert known["device"] == "NVIDIA H100 80GB HBM3, 79 GiB, cuda 13.0"
     assert "torch 2.11.0" in known["versions"]
     assert known["preset"] == "gmm"
     assert known["audio"].startswith("3 files, 18.8 s decoded")
     assert known["record it again"].startswith("asrscope run --preset gmm --set ")
-    assert SAMPLE.name in view.summary()
+    assert all(known.values())
+    assert SAMPLE.name in said
 
 
-def test_every_fact_has_a_name_and_a_value(sample):
-    with Session.open(sample) as session:
-        found = list(facts(session))
-    assert all(name and value for name, value in found)
-
-
-def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhead, qtbot):
-    view = UtterancesView(playhead.axis)
-    qtbot.addWidget(view)
-    show_session(view, playhead, KEPT / "v2-0.1.0.asrs")
-    expected = "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
-    assert view.summary() == expected
+def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(qapp, qtbot):
+    with view_on(UtterancesView, KEPT / "v2-0.1.0.asrs", qtbot) as (view, _):
+        assert view.summary() == "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
 
 
 Shown = tuple[UtterancesView, Playhead]
@@ -146,10 +114,7 @@ def test_rows_are_means_over_the_frames_of_an_utterance(stages):
 def test_a_click_on_its_stages_goes_to_the_utterance(stages, qtbot):
     shown, playhead = stages
     _, rows = shown.table()
-    place = len(rows) - 2
-    table = shown.rows
-    at = table.visualRect(table.model().index(place, 1)).center()
-    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+    click_row(shown, len(rows) - 2, qtbot)
     one = playhead.session.utterances[-2]
     assert playhead.axis.selected_frames == (one.first_frame, one.end_frame)
     playhead.seek(one.first_frame)
@@ -189,12 +154,8 @@ def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of, qtbot):
     headers, rows = words.table()
     took = [float(str(row[headers.index("ms")])) for row in rows]
     assert took == sorted(took, reverse=True)
-    at = words.rows.visualRect(words.rows.model().index(0, 1)).center()
-    qtbot.mouseClick(words.rows.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
-    settle()
-    marked = playhead.axis.pointed_frames
-    assert marked is not None
-    assert marked[0] == rows[0][-1]
+    click_row(words, 0, qtbot)
+    assert playhead.axis.pointed_frames[0] == rows[0][-1]
     assert playhead.axis.selected is None, "the scope stays"
     # The other words are still there.
     assert words.table()[1] == rows

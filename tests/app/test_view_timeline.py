@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF
-from views_desk import LEFT, mouse, settle
+from views_desk import LEFT, mouse, settle, view_on
 from window_recording import Recording
 
-from app.model.playhead import Playhead
-from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView, duration
 from app.views.timeline_model import Ruler
 from profiler.analysis.lod.spans import KINDS, Shown, timeline_of
@@ -29,21 +27,10 @@ def session(tmp_path_factory):
 
 
 @pytest.fixture
-def view(session, qapp):
+def view(session, qapp, qtbot):
     """The timeline of it."""
-    axis = TimeAxis()
-    playhead = Playhead(axis)
-    view = TimelineView(axis)
-    playhead.changed.connect(view.update_snapshot)
-    playhead.closed.connect(view.clear)
-    view.resize(900, 260)
-    view.show()
-    playhead.open(session)
-    settle()
-    yield view
-    playhead.close()
-    view.close()
-    view.deleteLater()
+    with view_on(TimelineView, session, qtbot, (900, 260)) as (made, _):
+        yield made
 
 
 def test_lanes_have_the_spans_of_the_session(view):
@@ -100,17 +87,13 @@ def test_what_is_folded_unfolds_into_the_time_of_the_run(view):
     assert view.model().last_s == pytest.approx(view.axis.visible[1], abs=0.05)
 
 
-def test_the_range_is_that_of_the_frames_in_view(view):
+def test_its_range_is_that_of_the_frames_in_view_and_zooming_in_it_moves_the_other_charts(view):
     view.run_time.setChecked(True)
     view.axis.set_visible(3.0, 6.0)
     settle()
     ruler = Ruler(timeline_of(view.snapshot.session), run_time=True)
     ends = [float(ruler.timeline.frames_at(ruler.ns_at(s))) * FRAME_S for s in view.wall.visible]
     assert ends == pytest.approx([3.0, 6.0], abs=0.02)
-
-
-def test_zooming_in_it_moves_the_other_charts(view):
-    view.run_time.setChecked(True)
     view.axis.set_visible(0.0, 12.0)
     settle()
     first, last = view.wall.visible
@@ -140,16 +123,6 @@ def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
 
 
 @pytest.mark.parametrize("run_time", [False, True])
-def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view, run_time):
-    view.run_time.setChecked(run_time)
-    view.axis.set_visible(3.0, 3.4)
-    settle()
-    span, _ = click_span(view, 2)
-    assert view.axis.selected is not None
-    assert view.axis.stage == view.snapshot.session.stages[span.stage].name
-
-
-@pytest.mark.parametrize("run_time", [False, True])
 def test_a_click_on_a_span_selects_its_time_in_all_charts(view, run_time):
     view.run_time.setChecked(run_time)
     view.axis.set_visible(3.0, 3.4)
@@ -159,11 +132,12 @@ def test_a_click_on_a_span_selects_its_time_in_all_charts(view, run_time):
     first = int(record["first_frame"])
     assert view.axis.selected_frames == (first, first + int(record["frames"]))
     assert view.axis.stage is None, "a block has several stages"
-    model = view.model()
-    assert model is not None
-    lines = view.readout(model, middle)
+    lines = view.readout(view.model(), middle)
     assert lines[1].name.startswith("decode")
     assert lines[1].value == duration((block.end_ns - block.start_ns) * 1e-9)
+    span, _ = click_span(view, 2)
+    assert view.axis.selected is not None
+    assert view.axis.stage == view.snapshot.session.stages[span.stage].name
 
 
 def test_a_picture_and_a_table_of_what_is_in_view(view):
@@ -173,16 +147,10 @@ def test_a_picture_and_a_table_of_what_is_in_view(view):
     assert list(headers[:2]) == ["lane", "stage"]
     assert {"blocks", "stages"} <= {str(row[0]) for row in rows}
     assert "spans in" in view.summary()
-    model = view.model()
-    assert model is not None
-    view.show_texts(replace(model, spans=1))
+    view.show_texts(replace(view.model(), spans=1))
     assert view.note.startswith("1 span in ")
+    assert [duration(s) for s in (1.234, 0.00456, 12.3e-6)] == ["1.23 s", "4.56 ms", "12.3 µs"]
     before = view.grab().toImage()
     view.axis.set_visible(6.0, 6.2)
     settle()
     assert view.grab().toImage() != before
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(1.234, "1.23 s"), (0.00456, "4.56 ms"), (12.3e-6, "12.3 µs")])
-def test_a_length_of_time_has_the_unit_that_suits_it(seconds, text):
-    assert duration(seconds) == text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
-from views_desk import SpokenSession, figures_of, numbers
+from views_desk import SpokenSession, figures_of, numbers, opened
 
 from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
@@ -42,10 +42,8 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def replay(path):
-    with Session.open(path) as session:
-        track = CostTrack()
-        track.update(session)
-        yield session, track
+    with opened(path) as found:
+        yield found
 
 
 def all_models(session: Session, track: CostTrack, cursor: int) -> object:
@@ -77,9 +75,7 @@ def test_live_in_pieces_is_replay(tmp_path, monkeypatch):
         session.close()
     finally:
         sample.close()
-    with Session.open(sample.path) as session:
-        track = CostTrack()
-        track.update(session)
+    with opened(sample.path) as (session, track):
         for cut in reversed(CUTS):
             assert all_models(session, track, cut) == live[cut], cut
 

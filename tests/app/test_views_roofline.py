@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QLineF, QPointF, Qt
 from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
-from views_desk import settle, view_on
+from views_desk import opened, settle, view_on
 
 from app.charts.still import distance
 from app.model.desk_snapshot import StageLine, stage_line
@@ -21,7 +21,6 @@ from app.views.roofline_plot import HEIGHT, Roofline, radius_of
 from app.views.stage_panel import explanation
 from app.views.work import WorkView, work_model
 from profiler.analysis.breakdown import StageRow, breakdown, stages_under
-from profiler.analysis.track import CostTrack
 from profiler.machine.roofs.table import BANDWIDTH, Roof, RoofTable
 from profiler.session.reader import Session
 from tests.app.sample_session import write_sample
@@ -178,28 +177,22 @@ def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample, qtbot):
 
 
 def test_the_stages_of_each_configuration_add_up_to_all(sample):
-    session = Session.open(sample)
-    track = CostTrack()
-    track.update(session)
-    whole = {row.name: row for row in breakdown(session, track=track).stages}
-    each = [{row.name: row for row in stages_under(session, track, epoch, 0)} for epoch in range(3)]
+    with opened(sample) as (session, track):
+        whole = {row.name: row for row in breakdown(session, track=track).stages}
+        each = [{row.name: row for row in stages_under(session, track, epoch, 0)} for epoch in range(3)]
+        alone = {row.name: row for row in breakdown(session, session.configs[2].first_frame, None, track).stages}
     for name, row in whole.items():
         assert sum(rows[name].time_ns for rows in each if name in rows) == pytest.approx(row.time_ns)
     for rows in each:
         assert sum(row.share for row in rows.values()) == pytest.approx(1.0)
-    begin = session.configs[2].first_frame
-    alone = {row.name: row for row in breakdown(session, begin, None, track).stages}
     assert each[2]["score.gaussians"].time_ns == pytest.approx(alone["score.gaussians"].time_ns)
-    session.close()
 
 
 def test_senones_are_said_as_a_part_of_all(tmp_path, qtbot):
     view = WorkView(TimeAxis())
     qtbot.addWidget(view)
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
-    with Session.open(path) as session:
-        track = CostTrack()
-        track.update(session)
+    with opened(path) as (session, track):
         session.meta["scoring"] = {"senones": 10_252, "context": [0, 0]}
         model = work_model(session, track, 256, (0.0, 2.56), 64, counted=(0, 256))
         curves = {curve.name: curve for curve in model.curves}

@@ -27,12 +27,9 @@ def stream(**changed: object) -> Stream:
     arrived = [100, 200, 300, 400, 500, 600]
     started = [100, 200, 300, 550, 560, 600]
     shown = [110, 210, 550, 560, 570, 610]
+    times = {"audio": arrived, "arrived": arrived, "started": started, "shown": shown, "other": [0, 0, 40, 0, 0, 0]}
     made = {
-        "audio_ns": [ms * MS for ms in arrived],
-        "arrived_ns": [ms * MS for ms in arrived],
-        "started_ns": [ms * MS for ms in started],
-        "shown_ns": [ms * MS for ms in shown],
-        "other_ns": [0, 0, 40 * MS, 0, 0, 0],
+        **{f"{name}_ns": [ms * MS for ms in each] for name, each in times.items()},
         "chunk_ms": 100,
         "lookahead_frames": 3,
         "waited": True,
@@ -161,13 +158,6 @@ def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_thei
             found = word_latency.as_dict(session)
         assert found is not None
         assert (found["attack"], found["queue_from"]) == ("queue", expected)
-
-
-def test_a_session_without_a_stream_has_none(finished):
-    with Session.open(finished) as session:
-        tree = report.report(session)
-    assert tree["latency_s"] is None
-    assert not any("first shown" in line for line in headline(tree))
 
 
 def test_the_planted_cause_is_the_one_that_is_named(tmp_path):

@@ -58,6 +58,15 @@ def numbers(value: Any) -> Any:
     return repr(value)
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[Session, CostTrack]]:
+    """A session, and the costs of all its frames."""
+    with Session.open(path) as session:
+        track = CostTrack()
+        track.update(session)
+        yield session, track
+
+
 class SpokenSession:
     """What the words view reads of a session."""
 
