@@ -12,9 +12,8 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import msgspec
 import numpy as np
@@ -81,28 +80,7 @@ RUN = 4
 """Frames that follow each other in a batch of a multi-frame net, so that the teacher answers for 7 and not for 16."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """Quality of a net at some point of its training."""
-
-    frames: int
-    epoch: int
-    loss: float
-    """What is minimised, over the frames since the last report: Kullback-Leibler divergence from the teacher at
-    the recipe's temperature, or cross-entropy of the labels; nats."""
-    held_out: float
-    """The same on the held-out utterances, unchanged."""
-    same_best: float
-    """Share of the held-out frames where net and teacher have the same best senone."""
-    rate: float
-    seconds: float
-    frames_per_s: float
-    shards: int
-    """Of the data, that the epoch goes over."""
-
-
-@dataclass(frozen=True)
-class Lesson:
+class Lesson(NamedTuple):
     """A batch: what the net hears, f32 [n, frames of context, 39]; and for each head what it ought to say, the
     teacher's scores f32 [n, senones] or labels i64 [n]."""
 
@@ -177,14 +155,10 @@ class Trainer:
         self._checkpoint = folder / "checkpoint.safetensors"
         if self._checkpoint.exists():
             self.place = checkpoint.load(self._checkpoint, self.module, self._adam, self.place.recipe)
-        self._masks = [
-            (parameter, parameter != 0)
-            for name, parameter in self.module.named_parameters()
-            if (recipe.kept or recipe.kept_blocks) and name.endswith(".weight")
-        ]
+        weights = [parameter for name, parameter in self.module.named_parameters() if name.endswith(".weight")]
+        self._masks = [(weight, weight != 0) for weight in weights if recipe.kept or recipe.kept_blocks]
         held_out = Pool.of([shards / f"{HELD_OUT}.safetensors"])
-        chosen = order(len(held_out), 0, 0)[:HELD_OUT_FRAMES]
-        self._held_out = held_out, np.sort(chosen)
+        self._held_out = held_out, np.sort(order(len(held_out), 0, 0)[:HELD_OUT_FRAMES])
         # Asked once and now: later the teacher is busy with the next batch.
         self._expected = teacher.scores(*self._held_out)
 
@@ -241,9 +215,8 @@ class Trainer:
         """The batches of the epoch from where it stands, each made while the one before is learnt."""
         batch = self.recipe.batch
         with ThreadPoolExecutor(1) as ahead:
-            firsts = range(self.place.at, len(pool) - batch + 1, batch)
             waiting = None
-            for first in firsts:
+            for first in range(self.place.at, len(pool) - batch + 1, batch):
                 made = ahead.submit(self._lesson, pool, taken[first : first + batch])
                 if waiting is not None:
                     yield waiting.result()
@@ -252,14 +225,14 @@ class Trainer:
                 yield waiting.result()
 
     def _lesson(self, pool: Pool, at: Array) -> Lesson:
+        heard = self._student_input(pool, at)
         asked = np.stack([pool.later(at, head) for head in range(self.recipe.heads)])
         if self.recipe.hard:
-            wanted = torch.from_numpy(self._labels[asked].astype(np.int64))
-            return Lesson(self._student_input(pool, at), list(wanted))
+            return Lesson(heard, list(torch.from_numpy(self._labels[asked].astype(np.int64))))
         once, where = np.unique(asked, return_inverse=True)
         scores = self._teacher.scores(pool, once)
         rows = torch.from_numpy(where.reshape(asked.shape)).to(scores.device)
-        return Lesson(self._student_input(pool, at), [scores[row] for row in rows])
+        return Lesson(heard, [scores[row] for row in rows])
 
     def _step(self, lesson: Lesson) -> float:
         recipe, place = self.recipe, self.place
@@ -270,13 +243,12 @@ class Trainer:
         for answer, wanted in zip(answers, lesson.wanted, strict=True):
             there = wanted.to(answer.device)
             if recipe.hard:
-                total = total + torch.nn.functional.cross_entropy(
-                    answer + self._log_prior, there, ignore_index=labels.UNLABELLED
-                )
+                even = answer + self._log_prior
+                part = torch.nn.functional.cross_entropy(even, there, ignore_index=labels.UNLABELLED)
             else:
                 # Times T the gradient for the logits is of the same size at every temperature.
-                part = divergence(answer, there, recipe.temperature)
-                total = total + part * recipe.temperature
+                part = divergence(answer, there, recipe.temperature) * recipe.temperature
+            total = total + part
         total.backward()
         self._adam.step()
         for parameter, mask in self._masks:
@@ -292,8 +264,8 @@ class Trainer:
         posteriors under an even prior, as from a teacher.
         """
         self._labels = labels.read(shards)
-        known = self._labels[self._labels != labels.UNLABELLED]
-        counts = np.bincount(known, minlength=self.module.card.senones) + 1.0
+        labelled = self._labels[self._labels != labels.UNLABELLED]
+        counts = np.bincount(labelled, minlength=self.module.card.senones) + 1.0
         self._log_prior = torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)).to(self.module.mean.device)
 
     def _student_input(self, pool: Pool, at: Array) -> torch.Tensor:
@@ -305,21 +277,25 @@ class Trainer:
         return max(min(done / self.recipe.warm_up, (1 - done) / (1 - self.recipe.warm_up)), 1e-3)
 
     def _report(self, losses: list[float], frames: int, log: TextIO, progress: Progress) -> None:
+        """A line of the log: `loss` is what is minimised, over the `frames` since the last report, nats.
+
+        `held_out`, `same_best`: of `validate`; `shards`: of the data that the epoch goes over.
+        """
         place = self.place
         held_out, same_best = self.validate()
-        report = Report(
-            frames=place.frames,
-            epoch=place.epoch,
-            loss=float(np.mean(losses)),
-            held_out=held_out,
-            same_best=same_best,
-            rate=self.recipe.rate * self._rate(),
-            seconds=round(place.seconds, 1),
-            frames_per_s=round(frames / (place.seconds - self._reported_s), 1),
-            shards=place.shards,
-        )
+        report = {
+            "frames": place.frames,
+            "epoch": place.epoch,
+            "loss": float(np.mean(losses)),
+            "held_out": held_out,
+            "same_best": same_best,
+            "rate": self.recipe.rate * self._rate(),
+            "seconds": round(place.seconds, 1),
+            "frames_per_s": round(frames / (place.seconds - self._reported_s), 1),
+            "shards": place.shards,
+        }
         self._reported_s = place.seconds
-        log.write(json.dumps(report.__dict__) + "\n")
+        log.write(json.dumps(report) + "\n")
         log.flush()
         progress(
             f"{self.recipe.name}: held out, divergence {held_out:.4f}, same best {same_best:.3f}",
