@@ -169,7 +169,7 @@ def _report(study: Study, command: Sequence[str], complete: bool = False) -> Tre
         "study": str(study.folder),
         "objectives": list(study.sweep.objectives),
         "constraints": [f"{c.name}<={c.limit:g}" for c in study.sweep.constraints],
-        "unfinished": study.unfinished(),
+        "unfinished": len(study.unfinished()),
         "trials": [_row(trial) for trial in study.trials()],
         "front": front,
         "importance": study.importance(),

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -69,7 +69,6 @@ STOPPED: Final = (0, 130)
 SINGLE: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """One thread in each library."""
 
-
 LONGEST_NS: Final = 10**13
 """Of a window: `--seconds` takes 3600 s."""
 
@@ -103,7 +102,6 @@ class Level(msgspec.Struct, frozen=True):
 
     @property
     def window_s(self) -> float:
-        """Length of the window, s."""
         return (self.end_ns - self.begin_ns) * 1e-9
 
 
@@ -150,12 +148,12 @@ def run_once(command: Sequence[str], folder: Path, cores: tuple[int, ...], cance
 
     Leaves 1.json and 1.txt in `folder`. Raises Cancelled, and BadInput where it fails.
     """
-    with _Streams(folder, cores) as streams:
+    with _Streams(folder, cores, cancelled) as streams:
         streams.start(command)
-        streams.wait_until_ready(0, cancelled)
+        streams.wait_until_ready()
         memory = streams.memory_bytes()
         streams.begin(0)
-        streams.finish(cancelled)
+        streams.finish()
         return memory
 
 
@@ -185,7 +183,7 @@ class Bench:
         try:
             for number, file in enumerate(files):
                 self.sound.write(file, length_s, number / len(files))
-            with _Streams(folder, self.machine.cores) as streams:
+            with _Streams(folder, self.machine.cores, self.cancelled) as streams:
                 level = self._measure(streams, [files[k % FILES] for k in range(n)], starts, window_s, step)
         finally:
             for file in files:
@@ -202,40 +200,39 @@ class Bench:
         window_s: float,
         step: Callable[[str], None],
     ) -> Level:
-        n, cores, cancelled = len(files), self.machine.cores, self.cancelled
         begun = time.monotonic()
         for file in files:
             step("starting")
             streams.start(self.command(file))
-            streams.wait_until_ready(len(cores) - 1, cancelled)
-        streams.wait_until_ready(0, cancelled)
+            streams.wait_until_ready(len(self.machine.cores) - 1)
+        streams.wait_until_ready()
         setup_s = time.monotonic() - begun
         step(f"measuring for {window_s:.0f} s")
         begun_ns = now_ns()
         for number, start_s in enumerate(starts):
-            streams.sleep_until(begun_ns + int(start_s * 1e9), cancelled)
+            streams.sleep_until(begun_ns + int(start_s * 1e9))
             streams.begin(number)
-        streams.sleep_until(now_ns() + int(WARM_UP_S * 1e9), cancelled)
+        streams.sleep_until(now_ns() + int(WARM_UP_S * 1e9))
         before = streams.usage()
-        streams.sleep_until(before.at_ns + int(window_s * 1e9), cancelled)
+        streams.sleep_until(before.at_ns + int(window_s * 1e9))
         now = streams.usage()
         joules, idle = _difference(now.joules, before.joules), self.machine.idle_watts
-        streams.sleep_until(now.at_ns + int(AFTER_S * 1e9), cancelled)
+        streams.sleep_until(now.at_ns + int(AFTER_S * 1e9))
         memory, stopped_ns = streams.memory_bytes(), now_ns()
         step("ending")
-        streams.finish(cancelled, stop=True)
+        streams.finish(stop=True)
         return Level(
-            n,
-            before.at_ns,
-            now.at_ns,
-            stopped_ns,
-            setup_s,
-            now.cpu_s - before.cpu_s,
-            _difference(now.waited_s, before.waited_s),
-            _difference(now.busy_s, before.busy_s),
-            memory,
-            None if joules is None or idle is None else joules - idle * (now.at_ns - before.at_ns) * 1e-9,
-            _difference(now.throttled_s, before.throttled_s),
+            n=len(files),
+            begin_ns=before.at_ns,
+            end_ns=now.at_ns,
+            stopped_ns=stopped_ns,
+            setup_s=setup_s,
+            cpu_s=now.cpu_s - before.cpu_s,
+            waited_s=_difference(now.waited_s, before.waited_s),
+            busy_s=_difference(now.busy_s, before.busy_s),
+            memory_bytes=memory,
+            joules=None if joules is None or idle is None else joules - idle * (now.at_ns - before.at_ns) * 1e-9,
+            throttled_s=_difference(now.throttled_s, before.throttled_s),
         )
 
 
@@ -249,8 +246,7 @@ def _difference(now: float | None, before: float | None) -> float | None:
     return None if now is None or before is None else now - before
 
 
-@dataclass(frozen=True)
-class _Usage:
+class _Usage(NamedTuple):
     at_ns: int
     cpu_s: float
     waited_s: float | None
@@ -262,8 +258,8 @@ class _Usage:
 class _Streams:
     """The processes of a measurement; none of them outlives the context."""
 
-    def __init__(self, folder: Path, cores: tuple[int, ...]) -> None:
-        self._folder, self._cores = folder, cores
+    def __init__(self, folder: Path, cores: tuple[int, ...], cancelled: Callable[[], bool]) -> None:
+        self._folder, self._cores, self._cancelled = folder, cores, cancelled
         self._running: list[subprocess.Popen[bytes]] = []
         self._preparing: list[int] = []
         self._joules = energy.packages()
@@ -297,12 +293,12 @@ class _Streams:
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(child.pid, self._cores)
 
-    def wait_until_ready(self, others: int, cancelled: Callable[[], bool]) -> None:
+    def wait_until_ready(self, others: int = 0) -> None:
         """Wait until at most `others` prepare."""
         while len(self._preparing) > others:
-            said = {number: children.complaints(self._file(number, "txt")) for number in self._preparing}
-            self._preparing = [number for number, text in said.items() if READY not in text.splitlines()]
-            self._look(cancelled)
+            lines = {number: self._complaints(number).splitlines() for number in self._preparing}
+            self._preparing = [number for number in lines if READY not in lines[number]]
+            self._look()
             time.sleep(POLL_S)
 
     def begin(self, number: int) -> None:
@@ -313,21 +309,21 @@ class _Streams:
             pipe.write(b"\n")
             pipe.flush()
 
-    def sleep_until(self, at_ns: int, cancelled: Callable[[], bool]) -> None:
+    def sleep_until(self, at_ns: int) -> None:
         """Sleep to a time of the clock, as long as all run."""
         while (left := (at_ns - now_ns()) * 1e-9) > 0:
             if left > POLL_S:
-                self._look(cancelled)
+                self._look()
             time.sleep(min(left, 4 * POLL_S))
 
-    def finish(self, cancelled: Callable[[], bool], stop: bool = False) -> None:
+    def finish(self, stop: bool = False) -> None:
         """Wait for their ends and reports; `stop` them before. Raises Cancelled, and BadInput where one fails."""
         for child in self._running if stop else ():
             assert child.stdin is not None
             child.stdin.close()
         end = time.monotonic() + PATIENCE_S
         while any(child.poll() is None for child in self._running):
-            if cancelled():
+            if self._cancelled():
                 raise Cancelled
             if stop and time.monotonic() > end:
                 raise BadInput(f"A stream has not ended {PATIENCE_S:.0f} s after it was stopped.")
@@ -338,8 +334,8 @@ class _Streams:
 
     def usage(self) -> _Usage:
         """What the streams and the cores have used until now."""
-        at_ns, cpu_s, waited_s = now_ns(), 0.0, 0.0
-        known = True
+        at_ns, cpu_s = now_ns(), 0.0
+        waited_s: float | None = 0.0
         for number, child in enumerate(self._running):
             try:
                 times = psutil.Process(child.pid).cpu_times()
@@ -347,30 +343,28 @@ class _Streams:
                 raise self._failure(number) from None
             cpu_s += times.user + times.system
             try:
-                waited_s += int(Path(f"/proc/{child.pid}/schedstat").read_text().split()[1]) * 1e-9
+                if waited_s is not None:
+                    waited_s += int(Path(f"/proc/{child.pid}/schedstat").read_text().split()[1]) * 1e-9
             except (OSError, ValueError, IndexError):
-                known = False
-        held = self._throttling.total_ns() * 1e-9 if self._throttling.limited else None
+                waited_s = None
+        throttled_s = self._throttling.total_ns() * 1e-9 if self._throttling.limited else None
         joules = self._joules() if self._joules else None
-        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores), held, joules)
+        return _Usage(at_ns, cpu_s, waited_s, _busy_s(self._cores), throttled_s, joules)
 
     def memory_bytes(self) -> int | None:
         """Proportional set size of all."""
         total = 0
         for number, child in enumerate(self._running):
             try:
-                held = psutil.Process(child.pid).memory_full_info()
-            except psutil.AccessDenied:
+                total += psutil.Process(child.pid).memory_full_info().pss
+            except (psutil.AccessDenied, AttributeError):  # not every system has it
                 return None
             except psutil.Error:
                 raise self._failure(number) from None
-            if not hasattr(held, "pss"):
-                return None
-            total += held.pss
         return total
 
-    def _look(self, cancelled: Callable[[], bool]) -> None:
-        if cancelled():
+    def _look(self) -> None:
+        if self._cancelled():
             raise Cancelled
         for number, child in enumerate(self._running):
             if child.poll() is not None:
@@ -378,8 +372,10 @@ class _Streams:
 
     def _failure(self, number: int) -> BadInput:
         status = self._running[number].wait()
-        why = children.last_words(children.complaints(self._file(number, "txt")), status)
-        return BadInput(f"Stream {number + 1} has ended: {why}.")
+        return BadInput(f"Stream {number + 1} has ended: {children.last_words(self._complaints(number), status)}.")
+
+    def _complaints(self, number: int) -> str:
+        return children.complaints(self._file(number, "txt"))
 
     def _file(self, number: int, suffix: str) -> Path:
         return self._folder / f"{number + 1}.{suffix}"

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import psutil
@@ -43,8 +43,7 @@ class About(msgspec.Struct, frozen=True):
     sound: str
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A measurement and the folder of its reports."""
 
     level: Level
@@ -58,23 +57,15 @@ def opened(folder: Path, about: About) -> AbstractContextManager[None]:
 
 def kept(folder: Path) -> dict[int, list[Kept]]:
     """The measurements that have ended, by number of streams and in their order; what has no result is removed."""
-    found: dict[int, list[Kept]] = {}
+    measured: dict[int, list[Kept]] = {}
     for n, _, each in paths.numbered(folder / LEVELS):
-        try:
+        with suppress(InputError):
             level = read_struct(each / RESULT, Level, "a measurement")
-        except InputError:
-            level = None
-        if level is None or level.n != n:
-            shutil.rmtree(each, ignore_errors=True)
-        else:
-            found.setdefault(n, []).append(Kept(level, each))
-    return found
-
-
-def next_folder(folder: Path, n: int) -> Path:
-    """Where the next measurement of `n` streams goes."""
-    last = max((attempt for of, attempt, _ in paths.numbered(folder / LEVELS) if of == n), default=0)
-    return folder / LEVELS / f"{n}-{last + 1}"
+            if level.n == n:
+                measured.setdefault(n, []).append(Kept(level, each))
+                continue
+        shutil.rmtree(each, ignore_errors=True)
+    return measured
 
 
 def _difference(kept: About, now: About) -> str:
@@ -158,12 +149,10 @@ RESERVE_BYTES: Final = 1_000_000_000
 FIRST: Final = "first"
 LARGEST: Final = 64 * MIB
 """Bytes of the report of a run."""
-LONGEST_S: Final = 1e9
 SETUP_S, END_S = 3.0, 0.3
 """Seconds that a stream takes to prepare and to end, for the time left: about those on one core of a server."""
 
-
-Seconds = Annotated[float, msgspec.Meta(gt=0.0, le=LONGEST_S)]
+Seconds = Annotated[float, msgspec.Meta(gt=0.0, le=1e9)]
 
 
 class First(msgspec.Struct, frozen=True):
@@ -219,7 +208,7 @@ class Study:
         first = self._first = self._decoded_once(command, progress)
         while True:
             outcomes = self.outcomes
-            most = min(self.high, max(self._room(first), max(outcomes, default=0)))
+            most = min(self.high, max(self._room(), max(outcomes, default=0)))
             if most < self.low:
                 raise BadInput(
                     f"There is no memory for {counted(self.low, 'stream', 'streams')}: {self.memory_text()}."
@@ -234,7 +223,8 @@ class Study:
             def step(what: str, n: int = n, left_s: float = left_s) -> None:
                 progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", None)
 
-            folder = next_folder(self.folder, n)
+            last = max((attempt for of, attempt, _ in paths.numbered(self.folder / LEVELS) if of == n), default=0)
+            folder = self.folder / LEVELS / f"{n}-{last + 1}"
             level = self.bench.measure(n, window_s, folder, step)
             self.measured.setdefault(n, []).append(Kept(level, folder))
 
@@ -249,19 +239,20 @@ class Study:
 
     def _per_stream(self) -> int | None:
         """Bytes of a stream among the most that were measured, or of one alone; None where that is not known."""
-        known = [each.level for kept in self.measured.values() for each in kept if each.level.memory_bytes]
-        if known:
-            largest = max(known, key=lambda level: level.n)
+        with_memory = [level for level in self._levels() if level.memory_bytes]
+        if with_memory:
+            largest = max(with_memory, key=lambda level: level.n)
             return (largest.memory_bytes or 0) // largest.n
         return self._first.memory_bytes if self._first else None
 
-    def _room(self, first: First) -> int:
+    def _levels(self) -> list[Level]:
+        return [each.level for kept in self.measured.values() for each in kept]
+
+    def _room(self) -> int:
         """How many streams fit into the memory that is free."""
-        per_stream = self._per_stream()
-        if not per_stream:
+        if not (per_stream := self._per_stream()):
             return self.high
-        free = int(psutil.virtual_memory().available)
-        return max(free - RESERVE_BYTES, 0) // per_stream
+        return max(int(psutil.virtual_memory().available) - RESERVE_BYTES, 0) // per_stream
 
     def _decoded_once(self, command: Sequence[str], progress: Callable[[str, float | None], None]) -> First:
         """The sound decoded once: its words, and everything in its cache."""
@@ -296,10 +287,9 @@ class Study:
     def _left_s(self, outcomes: Outcomes, most: int, first: First) -> float:
         """Seconds that the measurements to come take, if the cores are shared until nothing of them is left."""
         cores = len(self.bench.machine.cores)
-        levels = [each.level for kept in self.measured.values() for each in kept]
         share, setup_s = first.wall_s / first.audio_s, SETUP_S / cores
-        if levels:
-            last = max(levels, key=lambda level: level.n)
+        if self.measured:
+            last = max(self._levels(), key=lambda level: level.n)
             share, setup_s = last.cpu_s / last.n / last.window_s, last.setup_s / last.n
         coming = remaining(outcomes, self.low, most, int(cores / max(share, 1e-6)))
         fixed_s = streams.WARM_UP_S + streams.AFTER_S

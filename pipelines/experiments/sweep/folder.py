@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
+SEED: Final = 20020701
+ABOUT: Final = "study.json"
 NAME: Final = "sweep"
 JOURNAL, DAMAGED = "journal.log", "journal.damaged"
 FIGURES, FAILURE, FIXED = "figures", "failure", "fixed_params"
@@ -101,16 +103,12 @@ def _check(one: FrozenTrial, known: Mapping[str, BaseDistribution], objectives: 
     for key, value in {**one.system_attrs.get(FIXED, {}), **one.params}.items():
         if not known[key]._contains(known[key].to_internal_repr(value)):
             raise ValueError(key)
-    if len(one.values or objectives) != len(objectives) or any(
-        known[key] != of for key, of in one.distributions.items()
-    ):
-        raise ValueError(objectives)
-    if not all(isinstance(excess, float | int) for excess in one.constraints.values()):
-        raise ValueError(one.constraints)
-    if FIGURES in one.user_attrs:
-        figures = msgspec.convert(one.user_attrs[FIGURES], Figures)
-        if any(figures.objective(name) is None for name in objectives):
-            raise ValueError(figures)
+    numbers = all(isinstance(excess, float | int) for excess in one.constraints.values())
+    same = all(known[key] == of for key, of in one.distributions.items())
+    figures = msgspec.convert(one.user_attrs.get(FIGURES), Figures | None)
+    missing = figures is not None and any(figures.objective(name) is None for name in objectives)
+    if missing or not (same and numbers) or len(one.values or objectives) != len(objectives):
+        raise ValueError(one)
     msgspec.convert(one.user_attrs.get(FAILURE), Failed | None)
 
 
@@ -122,9 +120,6 @@ def _distribution(axis: Axis) -> BaseDistribution:
         return CategoricalDistribution(list(axis.values))
     return IntDistribution(int(axis.low), int(axis.high)) if axis.whole else FloatDistribution(axis.low, axis.high)
 
-
-SEED: Final = 20020701
-ABOUT: Final = "study.json"
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 
@@ -173,9 +168,9 @@ class Sweep:
             audio={item.name: f"{digests[item.path]} {item.part} {item.reference}" for item in self.items},
         )
 
-    def assigned(self, chosen: Mapping[str, Value]) -> list[str]:
-        """`chosen` as words of the command line."""
-        return [f"{key}={settings.value_text(value)}" for key, value in chosen.items()]
+    def assigned(self, option: str, chosen: Mapping[str, Value]) -> list[str]:
+        """`chosen` as words of the command line, each after `option`."""
+        return [word for key, each in chosen.items() for word in (option, f"{key}={settings.value_text(each)}")]
 
 
 @contextlib.contextmanager

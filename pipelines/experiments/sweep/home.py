@@ -56,16 +56,13 @@ class Home:
     def wait(self, cancelled: Callable[[], bool]) -> Path:
         """Wait for the trial that runs. Raises Cancelled, once it has ended."""
         assert self._child is not None
-        while True:
-            try:
-                self._child.wait(POLL_S)
-            except subprocess.TimeoutExpired:
-                if not cancelled():
-                    continue
+        while self._child.poll() is None:
+            if cancelled():
                 self.close()
-                raise Cancelled from None
-            self.close()
-            return self._folder
+                raise Cancelled
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(POLL_S)
+        return self._folder
 
     def close(self) -> None:
         """Ask the trial to end; end it if it does not."""
@@ -146,14 +143,12 @@ class Cluster:
 
     def resume(self, folder: Path) -> bool:
         """Wait for the job of `folder` if this server has it."""
-        try:
+        with contextlib.suppress(InputError):
             job = read_struct(folder / JOB, _Job, "the job of a trial")
-        except InputError:
-            return False
-        if job.server != self._server:
-            return False
-        self._running[job.number] = folder
-        return True
+            if job.server == self._server:
+                self._running[job.number] = folder
+                return True
+        return False
 
     def wait(self, cancelled: Callable[[], bool]) -> Path:
         """Wait for the next job that ends. Raises Cancelled; jobs then go on, and `resume` finds them."""

@@ -23,8 +23,7 @@ from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.plain import one_line
 from profiler.process import children
 
-BEFORE, TRIED, AFTER = "before", "trial", "after"
-AB: Final = "ab"
+BEFORE, TRIED, AFTER, AB = "before", "trial", "after", "ab"
 
 DRIFT_FLOOR: Final = 0.03
 """A difference up to this is no drift: two runs of the same settings differ by as much on a quiet machine."""
@@ -113,9 +112,8 @@ class Figures(msgspec.Struct, frozen=True):
 
     def objective(self, name: str) -> float | None:
         """The value that is minimised: times as ratios to the reference."""
-        return {"rtf": self.rtf_ratio, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_ratio}[
-            name
-        ]
+        ratios = {"rtf": self.rtf_ratio, "latency": self.latency_ratio}
+        return ratios[name] if name in ratios else self.measured(name)
 
     def measured(self, name: str) -> float | None:
         return {"rtf": self.rtf, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_s}[name]
@@ -178,12 +176,11 @@ def judged(folder: Path, words: Mapping[str, str] | None) -> Figures | Failed:
             again=True,
             drifted=True,
         )
-    session = folder / f"{TRIED}.asrs"
     latency = _latency(tried)
     of_reference = [seconds for report in (before, after) if (seconds := _latency(report)) is not None]
     return Figures(
         host=result.host,
-        session=str(session),
+        session=str(folder / f"{TRIED}.asrs"),
         rtf=tried.rtf,
         rtf_ratio=tried.seconds() / math.sqrt(before.seconds() * after.seconds()),
         wer=tried.wer,

@@ -8,7 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +29,6 @@ DIGITS: Final = 4
 """Significant digits of a value from a range of numbers that are not whole."""
 
 _RANGE: Final = re.compile(r"([^,]+?)\.\.([^,]+)")
-_CONSTRAINT: Final = re.compile(r"\s*(\w+)\s*<=\s*(\S+)\s*")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class Choice:
 
     @property
     def text(self) -> str:
-        return f"{self.key}={','.join(settings.value_text(value) for value in self.values)}"
+        return f"{self.key}={','.join(map(settings.value_text, self.values))}"
+
+    def every(self) -> Sequence[Value]:
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,10 @@ class Range:
     @property
     def text(self) -> str:
         return f"{self.key}={settings.value_text(self.low)}..{settings.value_text(self.high)}"
+
+    def every(self) -> Sequence[Value] | None:
+        """All values; None where they cannot be counted."""
+        return range(int(self.low), int(self.high) + 1) if self.whole else None
 
 
 Axis = Choice | Range
@@ -100,11 +108,10 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Read every --over; BadInput where there is none, or a setting is named twice."""
     if not texts:
         raise BadInput("Give --over KEY=a,b,c or --over KEY=lo..hi, otherwise there is nothing to try.")
-    axes = tuple(parse_over(text) for text in texts)
-    keys = [axis.key for axis in axes]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise ConfigError(f"--over names {key} twice; give all its values at once.")
+    axes = tuple(map(parse_over, texts))
+    [(key, times)] = Counter(axis.key for axis in axes).most_common(1)
+    if times > 1:
+        raise ConfigError(f"--over names {key} twice; give all its values at once.")
     return axes
 
 
@@ -120,35 +127,25 @@ def parse_objectives(text: str) -> tuple[str, ...]:
 
 def parse_constraint(text: str) -> Constraint:
     """Read `wer<=0.2`; BadInput otherwise."""
-    match = _CONSTRAINT.fullmatch(text)
-    try:
-        limit = float(match[2]) if match else math.nan
-    except ValueError:
-        limit = math.nan
-    if match is None or match[1] not in OBJECTIVES or not math.isfinite(limit):
-        raise BadInput(
-            f"--constraint must be NAME<=NUMBER with one of {', '.join(OBJECTIVES)}, for example 'wer<=0.2', "
-            f"not '{one_line(text)}'."
-        )
-    return Constraint(match[1], limit)
+    name, less, number = map(str.strip, text.partition("<="))
+    with suppress(ValueError):
+        if less and name in OBJECTIVES and math.isfinite(limit := float(number)):
+            return Constraint(name, limit)
+    raise BadInput(
+        f"--constraint must be NAME<=NUMBER with one of {', '.join(OBJECTIVES)}, for example 'wer<=0.2', "
+        f"not '{one_line(text)}'."
+    )
 
 
 def size(axes: Sequence[Axis]) -> float:
-    return math.prod(_count(axis) for axis in axes)
-
-
-def _count(axis: Axis) -> float:
-    if isinstance(axis, Choice):
-        return len(axis.values)
-    return axis.high - axis.low + 1 if axis.whole else math.inf
+    """How many combinations there are."""
+    values = [axis.every() for axis in axes]
+    return math.inf if None in values else math.prod(len(each) for each in values if each)
 
 
 def grid(axes: Sequence[Axis]) -> list[dict[str, Value]]:
     """All combinations of axes of finite `size`."""
-    values = [
-        axis.values if isinstance(axis, Choice) else tuple(range(int(axis.low), int(axis.high) + 1)) for axis in axes
-    ]
-    keys = [axis.key for axis in axes]
+    keys, values = [axis.key for axis in axes], [axis.every() or () for axis in axes]
     return [dict(zip(keys, combination, strict=True)) for combination in itertools.product(*values)]
 
 

@@ -59,8 +59,8 @@ LEAST_FOR_IMPORTANCE: Final = 10
 """Trials: PED-ANOVA looks at the best tenth."""
 
 
-Commands = Callable[[Path], Mapping[str, Sequence[str]]]
-"""The folder of an attempt → the commands of its plan."""
+Commands = Mapping[str, Sequence[str]]
+"""Those of a plan by name; each writes its session into the folder of the attempt."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,6 @@ class Trial:
     state: str
     figures: Figures | None
     why: str | None
-
-    @property
-    def eligible(self) -> bool:
-        return self.figures is not None and self.why is None
 
 
 @dataclass
@@ -97,36 +93,33 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """The trials that have ended, without those whose settings were tried before."""
-        found = []
+        ended = []
         for frozen in self.storage.get_trials(deepcopy=False):
             if not frozen.state.is_finished():
                 continue
             chosen = space.shortened(frozen.params)
             if FIGURES in frozen.user_attrs:
                 figures = msgspec.convert(frozen.user_attrs[FIGURES], Figures)
-                found.append(Trial(frozen.number, chosen, "done", figures, self._violation(figures)))
+                ended.append(Trial(frozen.number, chosen, "done", figures, self._violation(figures)))
             elif FAILURE in frozen.user_attrs:
                 failure = msgspec.convert(frozen.user_attrs[FAILURE], Failed)
                 state = "rejected" if failure.drifted else "failed"
-                found.append(Trial(frozen.number, chosen, state, None, failure.why))
-        return found
+                ended.append(Trial(frozen.number, chosen, state, None, failure.why))
+        return ended
 
     def points(self) -> list[Point]:
         """The trials that may be on the front, confirmed ratios in place of first ones; others carry the noise."""
-        ended = [one for one in self.trials() if one.eligible]
-        found = []
-        for one in ended:
-            assert one.figures is not None
+        points = []
+        for one in self.trials():
+            if one.figures is None or one.why is not None:
+                continue
+            values = {name: one.figures.objective(name) or 0.0 for name in self.sweep.objectives}
+            margins = {name: one.figures.margin if name in space.TIMES else 0.0 for name in values}
             confirmed = self.confirmations.get(one.number)
-            values, margins = [], []
-            for name in self.sweep.objectives:
-                value = one.figures.objective(name)
-                assert value is not None
-                known = name == "rtf" and isinstance(confirmed, Confirmed)
-                values.append(confirmed.ratio if known and isinstance(confirmed, Confirmed) else value)
-                margins.append(one.figures.margin if name in space.TIMES and not known else 0.0)
-            found.append(Point(one.number, tuple(values), tuple(margins)))
-        return found
+            if isinstance(confirmed, Confirmed) and "rtf" in values:
+                values["rtf"], margins["rtf"] = confirmed.ratio, 0.0
+            points.append(Point(one.number, tuple(values.values()), tuple(margins.values())))
+        return points
 
     def front(self) -> list[Point]:
         return front(self.points())
@@ -134,13 +127,13 @@ class Study:
     def touching(self) -> dict[int, list[int]]:
         """The neighbours on the front whose intervals touch that of a trial, by number of the trial."""
         numbers = [point.trial for point in self.front()]
-        found: dict[int, list[int]] = {number: [] for number in numbers}
+        neighbours: dict[int, list[int]] = {number: [] for number in numbers}
         for a, b in itertools.pairwise(numbers):
             of_a, of_b = self.confirmations.get(a), self.confirmations.get(b)
             if isinstance(of_a, Confirmed) and isinstance(of_b, Confirmed) and touches(of_a.ci95, of_b.ci95):
-                found[a].append(b)
-                found[b].append(a)
-        return found
+                neighbours[a].append(b)
+                neighbours[b].append(a)
+        return neighbours
 
     def importance(self) -> dict[str, dict[str, float]]:
         """How much each setting matters for each objective (PED-ANOVA), shares of 1; empty for few trials."""
@@ -149,26 +142,22 @@ class Study:
         done = [one for one in self.storage.get_trials(deepcopy=False) if one.values is not None]
         if len(done) < LEAST_FOR_IMPORTANCE:
             return {}
-        found = {}
+        shares = {}
         for place, name in enumerate(self.sweep.objectives):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about small studies, and that low values count
-                found[name] = optuna.importance.get_param_importances(self.storage, target=_value_at(place))
-        return found
+                shares[name] = optuna.importance.get_param_importances(self.storage, target=_value_at(place))
+        return shares
 
-    def unfinished(self) -> int:
+    def unfinished(self) -> list[optuna.trial.FrozenTrial]:
         from optuna.trial import TrialState
 
-        return len(self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
+        return self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
 
     def _try(self, engine: Engine, wanted: int, progress: Progress, cancelled: Callable[[], bool]) -> None:
         import optuna
-        from optuna.trial import TrialState
 
-        left = [
-            optuna.trial.Trial(self.storage, one._trial_id)
-            for one in self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
-        ]
+        left = [optuna.trial.Trial(self.storage, one._trial_id) for one in self.unfinished()]
         running: dict[Path, optuna.trial.Trial] = {}
         copies = 0
         while True:
@@ -177,11 +166,8 @@ class Study:
                 if not left and len(self.trials()) + len(running) >= wanted:
                     break
                 one = left.pop(0) if left else self.storage.ask()
-                if self._copied(one):
-                    copies += 1
-                    continue
-                copies = 0
-                if (folder := self._started(engine, one)) is not None:
+                copies = copies + 1 if self._copied(one) else 0
+                if not copies and (folder := self._started(engine, one)) is not None:
                     running[folder] = one
             if not running:
                 return
@@ -235,11 +221,7 @@ class Study:
     def _runs(self, chosen: Mapping[str, Value]) -> Commands:
         """The reference, the trial and the reference again."""
         run = [*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)]
-        tried = [word for text in self.sweep.assigned(chosen) for word in ("--set", text)]
-        each = {BEFORE: run, TRIED: run + tried, AFTER: run}
-        return lambda folder: {
-            name: [*words, "--out", str(folder / f"{name}.asrs"), "--json"] for name, words in each.items()
-        }
+        return {BEFORE: run, TRIED: [*run, *self.sweep.assigned("--set", chosen)], AFTER: run}
 
     def _ended(self, engine: Engine, one: optuna.trial.Trial, folder: Path) -> Path | None:
         """Keep what came of an attempt; the folder of the next one where it is repeated."""
@@ -295,11 +277,8 @@ class Study:
                     running[runs] = number
 
     def _comparison(self, one: Trial) -> Commands:
-        words = [
-            *(*self.sweep.program, "ab", *self.sweep.words, "--repeat", str(CONFIRM_REPEATS)),
-            *(word for text in self.sweep.assigned(one.chosen) for word in ("--b", text)),
-        ]
-        return lambda folder: {AB: [*words, "--out", str(folder / f"{AB}.asrs"), "--json"]}
+        words = [*self.sweep.program, "ab", *self.sweep.words, "--repeat", str(CONFIRM_REPEATS)]
+        return {AB: [*words, *self.sweep.assigned("--b", one.chosen)]}
 
     def _confirmed(self, engine: Engine, one: Trial, folder: Path) -> Path | None:
         """Keep what came of an attempt; the folder of the next one where it is repeated."""
@@ -323,27 +302,26 @@ class Study:
         return self._attempt(engine, kind, number, commands), False
 
     def _attempt(self, engine: Engine, kind: str, number: int, commands: Commands) -> Path:
-        self._check_disk()
+        demand_room(self.folder, LEAST_FREE)
         folder = self.folder / kind / f"{number}-{_attempts(self.folder / kind, number) + 1}"
         folder.mkdir(parents=True)
-        trial.write_json(folder / trial.PLAN, commands(folder))
+        plan = {name: [*words, "--out", str(folder / f"{name}.asrs"), "--json"] for name, words in commands.items()}
+        trial.write_json(folder / trial.PLAN, plan)
         engine.submit(folder)
         return folder
 
     def _repeats(self, kind: str, number: int, folder: Path, failed: Failed) -> bool:
-        """Whether an attempt that has `failed` is followed by another one."""
-        self._check_disk(folder, failed)
-        return failed.again and _attempts(self.folder / kind, number) < ATTEMPTS
+        """Whether an attempt that has `failed` is followed by another one.
 
-    def _check_disk(self, folder: Path | None = None, failed: Failed | None = None) -> None:
-        """BadInput where the disk is full; what has `failed` in `folder` is then run again another time."""
-        said = failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()
+        BadInput where the disk is full; it is then run again another time.
+        """
+        full = os.strerror(errno.ENOSPC).lower() in failed.why.lower()
         try:
-            demand_room(self.folder, math.inf if said else LEAST_FREE)
+            demand_room(self.folder, math.inf if full else LEAST_FREE)
         except BadInput:
-            if folder is not None:
-                (folder / trial.RESULT).unlink(missing_ok=True)
+            (folder / trial.RESULT).unlink(missing_ok=True)
             raise
+        return failed.again and _attempts(self.folder / kind, number) < ATTEMPTS
 
     def _reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
@@ -367,10 +345,10 @@ class Study:
         for _, _, folder in paths.numbered(self.folder / "trials"):
             with contextlib.suppress(InputError):
                 seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
-        left = max(wanted - ended, 0)
-        time_left = (
-            f", about {duration_text(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
-        )
+        time_left = ""
+        if seconds and ended < wanted:
+            each_s = sum(seconds) / len(seconds)
+            time_left = f", about {duration_text(each_s * (wanted - ended) / slots)} left"
         progress(f"{min(ended, wanted)} of {wanted} trials done{time_left}", min(ended / wanted, 1.0))
 
 

@@ -17,7 +17,6 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Final
 
 import msgspec
@@ -31,14 +30,11 @@ PARENT_S: Final = 0.2
 """Seconds between two looks whether the parent lives."""
 
 
-LONGEST_S: Final = 1e9
-
-
 class Result(msgspec.Struct, frozen=True):
     """What came of a plan: the host, the seconds it took, and the exit status of each command that was started."""
 
     host: str
-    seconds: Annotated[float, msgspec.Meta(ge=0.0, le=LONGEST_S)]
+    seconds: Annotated[float, msgspec.Meta(ge=0.0, le=1e9)]
     statuses: dict[str, int]
 
 
@@ -51,11 +47,8 @@ def write_json(path: Path, content: object) -> None:
 def run(folder: Path) -> None:
     """Run the plan of `folder`; leaves no result when it is terminated."""
     stopped = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.set()
-
-    signal.signal(signal.SIGTERM, stop)  # it reaches the command as well, which closes its session
+    # It reaches the command as well, which closes its session.
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     _pin()
     commands = inputs.read_struct(folder / PLAN, dict[str, list[str]], "the plan of a trial")
     begun, statuses = time.monotonic(), dict[str, int]()
