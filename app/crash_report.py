@@ -60,20 +60,11 @@ class LastWords:
 
 def compose(message: str, session: str | None = None, details: str = "") -> str:
     """Return a report: the sentence shown, the session concerned, the versions, and stacks or last words."""
-    parts = [message]
-    if session:
-        parts.append(f"session: {one_line(session, LONGEST_LINE)}")
-    parts.append(versions())
-    if details:
-        parts += ["", details]
-    return "\n".join(parts)
-
-
-def versions() -> str:
-    """Return the versions of program and platform, of Qt where it is loaded."""
     # Reading what is installed takes a tenth of the start of the window.
     from profiler.machine.describe import own_version
 
     qt = getattr(sys.modules.get("PySide6"), "__version__", None)
-    shown = [f"asrscope {own_version()}", f"Python {platform.python_version()}", f"Qt for Python {qt}" if qt else ""]
-    return ", ".join(filter(None, (*shown, platform.platform())))
+    versions = [f"asrscope {own_version()}", f"Python {platform.python_version()}", f"Qt for Python {qt}" if qt else ""]
+    parts = [message, f"session: {one_line(session, LONGEST_LINE)}" if session else ""]
+    parts.append(", ".join(filter(None, (*versions, platform.platform()))))
+    return "\n".join([*filter(None, parts), *(["", details] if details else [])])

@@ -40,11 +40,6 @@ CLEAN_UP_MS = 2000
 MAX_FAULTS = 50  # Maximum number of distinct faults that are reported
 
 
-def log_folder() -> Path:
-    where = QStandardPaths.StandardLocation.AppDataLocation
-    return Path(QStandardPaths.writableLocation(where))
-
-
 class _Faults(QObject):
     """Passes uncaught exceptions of any thread to the window, once per place in the program."""
 
@@ -90,8 +85,7 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
     `log`: an open file that gets the traces.
     """
     faults = _Faults(log)
-    queued = Qt.ConnectionType.QueuedConnection
-    faults.happened.connect(window.notices.error, queued)
+    faults.happened.connect(window.notices.error, Qt.ConnectionType.QueuedConnection)
 
     def tell_of_thread(fault: threading.ExceptHookArgs) -> None:
         if fault.exc_value is not None:
@@ -148,7 +142,7 @@ def crash_log() -> Iterator[IO[str] | None]:
     from profiler.files.inputs import regular
 
     try:
-        folder = log_folder()
+        folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.AppDataLocation))
         folder.mkdir(parents=True, exist_ok=True)
         place = folder / CRASH_LOG
         grown = regular(place) and place.stat().st_size > MAX_LOG_BYTES

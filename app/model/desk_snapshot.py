@@ -113,21 +113,16 @@ class DeskSnapshot:
         reasons: category → why it is zero (NO_DEVICE …), for those that are.
         groups: in the order of GROUPS, those that took time; together `own_ms`.
         stages: the most expensive first; those of a group that are added together are that group.
-        own_ms: the sum of the groups.
-        wall_ms: the same with what other programs took.
-        rtf: real-time factor of `own_ms`; None without audio.
-        rtf_with: of `wall_ms`.
-        errors: word errors, of the utterances that were decoded to their end.
-        transcribed: how many of those utterances have a transcript.
+        own_ms, wall_ms: the sum of the groups, and with what other programs took.
+        rtf, rtf_with: real-time factor of either; None without audio.
+        errors, transcribed: word errors, of the utterances decoded to their end, and how many have a transcript.
         pair: what the settings in force did, against those before them on the same speech; None where there were no
             others, or the scope holds several.
         before, after: categories of the pair, other programs' left out, on either side; empty without one. With a
             baseline, of that and of the scope.
         pairs: the same by the settings that a toggle changes.
-        baseline: the range that was pinned, or None.
-        costs: the breakdown that all of this is from; None without a frame.
+        baseline, costs: the range that was pinned, and the breakdown that all of this is from; None without.
         arm: settings that the arm of an A/B that runs at the cursor has and the other has not; empty outside one.
-        threads: of scoring.
         of_steps: whether a frame is a step of a lab, which stands for no audio.
     """
 

@@ -17,10 +17,6 @@ from pipelines.labs.chart import Chart
 _NUMBER: Final = re.compile(r"[-+<(]?[\d.]+([ %…×].*)?\*?|–|")
 
 
-def _is_number(cell: object) -> bool:
-    return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
-
-
 class Section(msgspec.Struct, frozen=True, tag=True):
     """What follows belongs together: a tab of the window, a heading in Markdown."""
 
@@ -48,8 +44,8 @@ class Table(msgspec.Struct, frozen=True, tag=True):
     @property
     def numbers(self) -> frozenset[int]:
         """The columns, but the first, that are aligned on the right: of numbers alone, or of nothing known."""
-        columns = zip(*self.rows, strict=True)
-        return frozenset(place for place, cells in enumerate(columns) if place and all(map(_is_number, cells)))
+        columns = [[cell for cell in cells if isinstance(cell, str)] for cells in zip(*self.rows, strict=True)]
+        return frozenset(place for place, cells in enumerate(columns) if place and all(map(_NUMBER.fullmatch, cells)))
 
 
 class Drawing(msgspec.Struct, frozen=True, tag=True):
@@ -66,10 +62,7 @@ class Drawing(msgspec.Struct, frozen=True, tag=True):
 
 
 class RatioRow(NamedTuple):
-    """A ratio B / A with its 95 % interval (None: unknown) and its verdict.
-
-    `predicted`: the ratio that was predicted, if one was. `text`: shown in place of the verdict.
-    """
+    """A ratio B / A with its 95 % interval (None: unknown), verdict, and prediction; `text` in place of the verdict."""
 
     name: str
     ratio: float

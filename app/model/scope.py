@@ -30,15 +30,10 @@ LIVE_S: Final = 3.0  # Seconds of audio before the cursor that the scope LIVE is
 
 @dataclass(frozen=True)
 class Scope:
-    """Frames [first, last), of which only those before `end`, the cursor, are known.
+    """Frames [first, last), at most up to `end`, the cursor, and why these.
 
-    Attributes:
-        kind: why these: LIVE, CHANGE (since the settings changed last), RANGE (selected) or WHOLE.
-        first: first frame.
-        last: exclusive end, at most `end`.
-        end: the cursor.
-        change: text of the change that it begins with, of the kind CHANGE; empty for one without a name.
-        configurations: how many different settings were in force in it.
+    `kind`: LIVE, CHANGE (since the settings changed last), RANGE (selected) or WHOLE. `change`: text of the change that
+    the kind CHANGE begins with; empty for one without a name. `configurations`: how many settings were in force.
     """
 
     kind: Kind
@@ -71,9 +66,7 @@ class Scope:
 
     @property
     def extent(self) -> str:
-        first, last = (clock(frame * FRAME_S, 2) for frame in (self.first, self.last))
-        text = tr("From {0} to {1},")
-        return text.format(first, last)
+        return tr("From {0} to {1},").format(*(clock(frame * FRAME_S, 2) for frame in (self.first, self.last)))
 
 
 def scope_of(session: Session, end: int, chosen: Kind | None, selected: tuple[int, int] | None) -> Scope:
@@ -92,16 +85,11 @@ def scope_of(session: Session, end: int, chosen: Kind | None, selected: tuple[in
     elif kind == CHANGE:
         first = known.since(session, end)
         kind = CHANGE if first > 0 else WHOLE
-        change = _change(session, first) if first > 0 else ""
+        if kind == CHANGE:
+            arm = arm_of(session, first + 1)
+            texts = (m.text for m in reversed(session.markers) if m.applied_frame == first)
+            change = tr("A/B, arm {0}").format(arm) if arm else one_line(next(texts, ""))
     return Scope(kind, first, last, end, change, known.within(session, first, last))
-
-
-def _change(session: Session, first: int) -> str:
-    """What changed at a frame: the arm of an A/B that began, or the text of the marker; empty without either."""
-    if arm := arm_of(session, first + 1):
-        return tr("A/B, arm {0}").format(arm)
-    texts = (m.text for m in reversed(session.markers) if m.applied_frame == first)
-    return one_line(next(texts, ""))
 
 
 MAX_MARKS = 1000

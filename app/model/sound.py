@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -261,15 +261,10 @@ def inputs() -> list[tuple[str, int]]:
 
 
 class Recording:
-    """A recording under way: mono, 16 bits, at the rate of the device.
+    """A recording under way into a WAV file: mono, 16 bits, at the rate of the device.
 
-    Attributes:
-        path: the WAV file being written.
-        rate: samples per second.
-        seconds: length so far.
-        peak: highest sample of what came last, 0…1.
-        highest: highest sample of all.
-        gaps: how often the device delivered more than was taken in time, and sound was lost.
+    `seconds`: length so far; `peak`: highest sample of what came last, 0…1, `highest`: of all; `gaps`: how often the
+    device delivered more than was taken in time, and sound was lost.
     """
 
     def __init__(self, path: Path, device: int) -> None:
@@ -309,14 +304,11 @@ class Recording:
         import numpy as np
 
         self.peak = 0.0
-        try:
-            while self.seconds < LONGEST_RECORDING_S:
-                block = self._queue.get_nowait()
-                self._file.write(block)
-                self.seconds += len(block) / self.rate
-                self.peak = max(self.peak, float(np.abs(block).max(initial=0.0)))
-        except Empty:
-            pass
+        while self.seconds < LONGEST_RECORDING_S and not self._queue.empty():
+            block = self._queue.get()
+            self._file.write(block)
+            self.seconds += len(block) / self.rate
+            self.peak = max(self.peak, float(np.abs(block).max(initial=0.0)))
         self.highest = max(self.highest, self.peak)
         return self.seconds < LONGEST_RECORDING_S
 

@@ -32,18 +32,10 @@ NARROW: Final = 1e-9
 
 @dataclass(frozen=True)
 class Statistics:
-    """The time of single frames, in ms.
+    """The time of single frames, in ms, of a stage or WHOLE: of how many frames, mean, quantiles at QUANTILES, highest.
 
-    Attributes:
-        name: a stage, or WHOLE.
-        frames: number of frames that it worked on.
-        mean: ms per frame.
-        quantiles: ms per frame at QUANTILES, in their order.
-        highest: ms of the slowest frame.
-        edges: [bins + 1] ms, of the histogram.
-        counts: [bins] frames in each; the first and the last have what lies beyond the ends, too.
-        slowest: frames, the slowest first, at most SLOWEST.
-        slowest_ms: their ms.
+    `edges` [bins + 1] and `counts` [bins]: the histogram, whose first and last bin have what lies beyond the ends, too.
+    `slowest`: frames, the slowest first, at most SLOWEST, and their ms.
     """
 
     name: str
@@ -92,10 +84,9 @@ def spread(name: str, frames: I64, ms: F64, between: tuple[float, float]) -> Sta
     """How the times `ms` [n > 0] of `frames` [n] are spread; `between`: ends of the histogram in ms."""
     order = np.argsort(-ms, kind="stable")[:SLOWEST]
     counts, edges = np.histogram(np.clip(ms, *between), BINS, between)
-    low, middle, high = (float(q) for q in np.quantile(ms, list(QUANTILES.values())))
-    return Statistics(
-        name, len(ms), float(ms.mean()), (low, middle, high), float(ms.max()), edges, counts, frames[order], ms[order]
-    )
+    low, middle, high = np.quantile(ms, list(QUANTILES.values())).tolist()
+    figures = float(ms.mean()), (low, middle, high), float(ms.max())
+    return Statistics(name, len(ms), *figures, edges, counts, frames[order], ms[order])
 
 
 def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
@@ -119,11 +110,7 @@ def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
 def stage_sums(session: Session, names: Sequence[str], begins: I64, end: int) -> F64:
     """Time of stages on the decode lanes, ns [names, stretches], of the spans that begin before frame `end`.
 
-    Args:
-        session: where the spans are.
-        names: the stages.
-        begins: first frame of each stretch, rising; a stretch ends where the next begins.
-        end: frames from here on are left out.
+    `begins`: first frame of each stretch, rising; a stretch ends where the next begins.
     """
     rows = np.full(max(session.stages, default=0) + 1, -1)
     for number, stage in session.stages.items():

@@ -39,19 +39,12 @@ TAKEN_BACK: Final = 64  # Words taken back that may come again, of an utterance:
 
 @dataclass(frozen=True)
 class WordLatency:
-    """A word of a stream; times in seconds, latencies since the end of the word.
+    """A word of a stream; times in seconds, latencies since the end of the word; frames of the run.
 
-    Attributes:
-        word: its text.
-        utterance: name of its utterance.
-        first_frame: of the run.
-        frames: its length.
-        parts: buffering … emission, as PARTS.
-        stable_s: until it was not changed any more.
-        final_s: until it was final.
-        rule: of the endpoint that made it final, 0 the end of the utterance; None of all but the last of a segment.
-        interim_s: from the beginning of this word until the first word of its segment was shown; None of all but the
-            first of a segment.
+    `parts`: buffering … emission, as PARTS. `stable_s`, `final_s`: until it was not changed any more, and until it was
+    final. `rule`: of the endpoint that made it final, 0 the end of the utterance, None but for the last of a segment.
+    `interim_s`: from the beginning of this word until the first word of its segment was shown; None of all but the
+    first of a segment.
     """
 
     word: str
@@ -75,18 +68,19 @@ class WordLatency:
 
 @dataclass(frozen=True)
 class StreamLatency:
-    """What one utterance of a stream tells: its words, how many were taken back, and its chunks."""
+    """What one utterance of a stream tells: its words, how many were taken back, and its chunks.
+
+    `late`: chunks that were not done when the next one had arrived. `busy_s`: time in which chunks were decoded, and of
+    it `other_s`, in which other programs had the processor.
+    """
 
     words: tuple[WordLatency, ...]
     shown: int
     taken_back: int
     chunks: int
     late: int
-    """Chunks that were not done when the next one had arrived."""
     busy_s: float
-    """Time in which chunks were decoded."""
     other_s: float
-    """The part of it in which other programs had the processor."""
 
 
 class Spoken(NamedTuple):

@@ -41,9 +41,8 @@ def child_process(parent: QObject, **extra: str) -> QProcess:
     environment = QProcessEnvironment.systemEnvironment()
     for name in os.environ.keys() - wanted.keys():
         environment.remove(name)
-    for name, value in wanted.items():
-        if os.environ.get(name) != value:
-            environment.insert(name, value)
+    for name, value in wanted.items() - os.environ.items():
+        environment.insert(name, value)
     process.setProcessEnvironment(environment)
     return process
 
@@ -84,8 +83,7 @@ class Command(QObject):
 
     def kill(self) -> None:
         """End the process at once."""
-        process = self.let_go()
-        if process is not None:
+        if (process := self.let_go()) is not None:
             process.kill()
             process.waitForFinished(ENDING_MS)
 
