@@ -27,8 +27,7 @@ NOT_BENCHES = {
 }
 """Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""
 
-OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}
-"""Options that one bench alone takes, and which."""
+OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}  # Options that one bench alone takes, and which
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -127,8 +127,8 @@ def measured_floor(session: Session) -> float | None:
 
     try:
         stored = json.loads((cache_dir() / FLOOR_FILE).read_text(encoding="utf-8"))
-        machine = session.meta.get("machine")
-        same = isinstance(machine, dict) and all(stored["machine"][key] == machine.get(key) for key in ("host", "cpu"))
+        machine = session.meta.get("machine") or {}
+        same = all(stored["machine"][key] == machine.get(key) for key in ("host", "cpu"))
         return float(stored["floor"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm", ".jsonl", ".json")
 """Of transcripts, the likelier ones first; Kaldi's `text` has none."""
-KALDI = ("text", ".trans.txt")
-"""Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike."""
+KALDI = ("text", ".trans.txt")  # Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike
 WORDS = ("transcript", "sentence", "text", "transcription")
 """A CSV or JSON file counts as transcripts if one of these is a column title, or a name in its first line."""
 
@@ -88,8 +87,7 @@ def _shipped(folder: Path) -> AudioChoice | None:
 def recorded(session: Session) -> AudioChoice | None:
     """What a session was to decode: files that need not be there any more. None where it does not say."""
     listed = session.meta.get("audio")
-    paths = listed if isinstance(listed, list) else dict.fromkeys(u.path for u in session.utterances)
-    names = tuple(str(path) for path in paths)
+    names = tuple(dict.fromkeys(u.path for u in session.utterances) if listed is None else listed)
     folder = str(assets.path("speech"))
     bundled = all(os.path.dirname(name) == folder for name in names)
     return AudioChoice(names, None, bundled) if names else None

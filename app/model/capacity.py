@@ -37,9 +37,7 @@ BOUND_S: Final = 0.5  # Of p99, s, where no other is given
 SLOWER: Final = 1.1
 """Processor time of a chunk against that of the fewest streams from which the sentence mentions it."""
 
-OTHERS: Final = 0.1
-"""Share of the cores that other programs take from which the sentence names them as the reason."""
-
+OTHERS: Final = 0.1  # Share of the cores that other programs take from which the sentence names them as the reason
 ENOUGH_WORDS: Final = 100  # Of fewer, p99 is the longest
 HOUR_S: Final = 3600.0
 

@@ -137,7 +137,7 @@ class Configurations:
         for _, settings in reversed(earlier):
             changed = differing(settings, now)
             if changed and (keys is None or changed <= set(keys)):
-                before, after, arms = _epochs(rows, settings), _epochs(rows, now), _epochs_of_arms(session)
+                before, after, arms = _epochs(rows, settings), _epochs(rows, now), epochs_of_arms(session)
                 return Sides(before, after, arms is not None and arms[0] in before and arms[1] in after)
         return None
 
@@ -159,7 +159,7 @@ class GoingOn(NamedTuple):
 def going_on(session: Session, end: int) -> GoingOn | None:
     """The A/B within which frame `end` lies."""
     about = session.meta.get("ab") or {}
-    start, over, epochs = about.get("measured_from"), about.get("ended"), _epochs_of_arms(session)
+    start, over, epochs = about.get("measured_from"), about.get("ended"), epochs_of_arms(session)
     if epochs is None or start is None or end <= start or (over is not None and end > over):
         return None
     return GoingOn(start, epochs)
@@ -185,11 +185,10 @@ class Turn(NamedTuple):
 
 def turns_of(session: Session, end: int, names: tuple[str, str]) -> list[Turn]:
     """The turns of an A/B before frame `end`, in order; `names`: what the arms A and B have. Empty without one."""
-    about, epochs = session.meta.get("ab") or {}, _epochs_of_arms(session)
-    start = about.get("measured_from")
-    if epochs is None or not isinstance(start, int):
+    about, epochs = session.meta.get("ab") or {}, epochs_of_arms(session)
+    start, over = about.get("measured_from"), about.get("ended")
+    if epochs is None or start is None:
         return []
-    over = about.get("ended")
     end = end if over is None else min(end, over)
     rows = [row for row in session.configs if row.first_frame < end]
     ends = [*(row.first_frame for row in rows[1:]), end]
@@ -205,19 +204,17 @@ def turns_of(session: Session, end: int, names: tuple[str, str]) -> list[Turn]:
 
 
 def is_ab(session: Session) -> bool:
-    return _epochs_of_arms(session) is not None and not turns_within(session)
+    return epochs_of_arms(session) is not None and not turns_within(session)
 
 
 def turns_within(session: Session) -> frozenset[int]:
     about = session.meta.get("ab") or {}
-    return frozenset(_epochs_of_arms(session) or ()) if "ended" in about else frozenset()
+    return frozenset(epochs_of_arms(session) or ()) if "ended" in about else frozenset()
 
 
-def _epochs_of_arms(session: Session) -> tuple[int, int] | None:
-    found = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
-    if len(found) != 2 or not all(isinstance(epoch, int) for epoch in found):
-        return None
-    return found[0], found[1]
+def epochs_of_arms(session: Session) -> tuple[int, int] | None:
+    found = [arm["epoch"] for arm in (session.meta.get("ab") or {}).get("arms", ()) if "epoch" in arm]
+    return (found[0], found[1]) if len(found) == 2 else None
 
 
 def _epochs(rows: Iterable[tuple[int, Settings]], wanted: Settings) -> frozenset[int]:

@@ -43,8 +43,7 @@ class SetUpProgress(QObject):
     def __init__(self, memory: Memory, parent: QObject) -> None:
         super().__init__(parent)
         self._memory = memory
-        self.lead = ""
-        """What is to be said before it."""
+        self.lead = ""  # What is to be said before it
         self._set_up: SetUp | None = None
         self._ticks = QTimer(self)
         self._ticks.setInterval(PROGRESS_MS)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.configurations import Settings, configurations_of, differing, going_on
+from app.model.configurations import Settings, configurations_of, differing, epochs_of_arms, going_on
 from pipelines import config as known_settings
 from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
@@ -281,10 +281,8 @@ def arm_name(a: Settings, b: Settings) -> str:
 
 def arm_names(session: Session, end: int) -> tuple[str, str]:
     """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
-    found = configurations_of(session)
-    epochs = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
-    known = dict(found.up_to(session, end))
-    if len(epochs) != 2 or not set(epochs) <= known.keys():
+    epochs, known = epochs_of_arms(session), dict(configurations_of(session).up_to(session, end))
+    if epochs is None or not set(epochs) <= known.keys():
         return "", ""
     a, b = (known[epoch] for epoch in epochs)
     return (arm_name(b, a), arm_name(a, b)) if len(differing(a, b)) == 1 else ("", "")

@@ -124,7 +124,7 @@ def last_of(files: Sequence[Path], name: str) -> Past | None:
         try:
             with closing(Session.open(file)) as session:
                 found = record.read(session.meta)
-                when = float(session.meta.get("created_wall") or 0.0)
+                when = session.meta.get("created_wall") or 0.0
         except (OSError, ValueError):
             continue
         if found is not None and found.name == name and found.finding is not None:

@@ -34,9 +34,8 @@ def memory(session: Session) -> Tree | None:
     read = {name: one for name, one in read.items() if len(one.values)}
     if not read or peaks is None:
         return None
-    known = session.meta.get("memory")
-    about = known if isinstance(known, Mapping) else {}
-    reserved, mapped = about.get("reserved") or {}, about.get("mappings") or {}
+    about = session.meta.get("memory") or {}
+    reserved, mapped = about.get("reserved", {}), about.get("mappings", {})
     total = resources.total(read[name] for name in TITLES if name in read)
     return {
         "resident_bytes": float(total.values[-1]),

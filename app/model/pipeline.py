@@ -59,14 +59,12 @@ class Pipeline(QObject):
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
-        self.recorded: Config | None = None
-        """Configuration of a recording that is shown in place of the next run's."""
+        self.recorded: Config | None = None  # Configuration of a recording that is shown in place of the next run's
         self._recorded_with = ""
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
         self.next: Config = self.preset.config  # Configuration of the next run
-        self.ready_in = ""
-        """When the toggles act, while a run is being prepared."""
+        self.ready_in = ""  # When the toggles act, while a run is being prepared
         self.toggles = toggles_of(self)
         self._note_used()
 

@@ -252,8 +252,6 @@ class Playhead(QObject):
 
     def set_speed(self, speed: float) -> None:
         """Set the replay speed, relative to audio time."""
-        if speed <= 0:
-            raise ValueError(f"replay speed must be above 0, not {speed:g}")
         self.speed = speed
         self.mode_changed.emit()
 
@@ -333,7 +331,23 @@ class Playhead(QObject):
         if session is None or track is None or not self.live:
             return False
         self._last_read = time.monotonic()
-        fresh = self._taken_in(session, track)
+        try:
+            fresh = session.refresh()
+            if fresh:
+                track.update(session)
+        except (OSError, ValueError) as error:
+            self.pause()
+            self.live = False
+            self.failed.emit(str(error))
+            return False
+        if session.state != "recording":
+            end = float(track.n_frames)
+            self._position = end if self.following else min(self._position, end)
+            self.live = self.following = False
+            self.axis.end_growing()
+            self.mode_changed.emit()
+            self.ended.emit(session.state)
+            fresh = True
         # Whoever heard that the run is over may have opened another session.
         self._fresh |= fresh and self.session is session
         self._reading += fresh
@@ -363,27 +377,6 @@ class Playhead(QObject):
             self._emit()
         if not (self.live or self.playing):
             self._timer.stop()
-
-    def _taken_in(self, session: Session, track: CostTrack) -> bool:
-        try:
-            fresh = session.refresh()
-            if fresh:
-                track.update(session)
-        except (OSError, ValueError) as error:
-            self.pause()
-            self.live = False
-            self.failed.emit(str(error))
-            return False
-        state = session.state
-        if state != "recording":
-            end = float(track.n_frames)
-            self._position = end if self.following else min(self._position, end)
-            self.live = self.following = False
-            self.axis.end_growing()
-            self.mode_changed.emit()
-            self.ended.emit(state)
-            return True
-        return fresh
 
     def _moved(self) -> None:
         self.mode_changed.emit()

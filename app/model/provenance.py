@@ -40,22 +40,20 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
 
     `tree`: the configuration that is meant; the last one if None.
     """
-    meta: dict[str, Any] = session.meta
-    machine, versions = (fact if isinstance(fact := meta.get(key), dict) else {} for key in ("machine", "versions"))
+    meta = session.meta
     if tree is None:
         tree = session.configs[-1].tree if session.configs else {}
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
-    argv = meta.get("argv")
     found = {
-        "session": str(meta.get("session_id") or ""),
+        "session": meta.get("session_id"),
         "file": Path(session.path).name,
         "recorded": _time_text(meta.get("created_wall")),
-        "preset": str(meta.get("preset") or ""),
+        "preset": meta.get("preset"),
         "config": digest if tree else "",
-        "machine": " + ".join(filter(None, (_machine_text(machine), *device_names(session)))),
-        "asrscope": str(meta.get("asrscope_version") or ""),
-        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        "command": " ".join(map(str, argv)) if isinstance(argv, list) else str(argv or ""),
+        "machine": " + ".join(filter(None, (_machine_text(meta.get("machine") or {}), *device_names(session)))),
+        "asrscope": meta.get("asrscope_version"),
+        "versions": ", ".join(f"{name} {version}" for name, version in (meta.get("versions") or {}).items()),
+        "command": " ".join(meta.get("argv") or ()),
     }
     return {key: one_line(value, MAX_CHARACTERS) for key, value in found.items() if value}
 
@@ -84,9 +82,7 @@ def caption(provenance: Mapping[str, str]) -> str:
 
 
 def device_names(session: Session) -> list[str]:
-    devices = session.meta.get("devices")
-    rows = devices.values() if isinstance(devices, dict) else ()
-    return [row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)]
+    return [row["name"] for row in (session.meta.get("devices") or {}).values() if "name" in row]
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:
@@ -99,10 +95,8 @@ def _machine_text(machine: Mapping[str, Any]) -> str:
     return f"{cpu}, {cores} cores" if cpu and cores else str(cpu or "")
 
 
-def _time_text(seconds: object) -> str:
-    if not isinstance(seconds, int | float) or not 0 < seconds < 1e11:
-        return ""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _time_text(seconds: float | None) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else ""
 
 
 def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
@@ -125,7 +119,7 @@ def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
 
 def _settings(session: Session) -> Iterator[tuple[str, str]]:
     """The preset and what differs from it in the end; all settings where the preset is not known here."""
-    preset = str(session.meta.get("preset") or "")
+    preset = session.meta.get("preset") or ""
     if preset:
         yield "preset", preset
     when = "" if len(session.configs) == 1 else " at the end"
@@ -150,16 +144,14 @@ def _last_config(session: Session) -> Config | None:
 def command(session: Session, run: Record | None) -> list[str]:
     """The command that records it again (of a window's session: its settings at the end); empty where unknown."""
     words = session.meta.get("argv") or []
-    if words and words[0] == "asrscope":
-        return [str(word) for word in words]
+    if words[:1] == ["asrscope"]:
+        return list(words)
     if run is not None:
         from pipelines.labs import record
 
         return record.command(run)
-    audio, preset = session.meta.get("audio"), str(session.meta.get("preset") or "")
-    if not audio or not session.configs:
-        return []
-    config = _last_config(session)
+    audio, preset = session.meta.get("audio") or [], session.meta.get("preset") or ""
+    config = _last_config(session) if audio and session.configs else None
     changed = None if config is None else differing(config, preset)
     if changed is None:
         return []

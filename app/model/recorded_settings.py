@@ -86,7 +86,7 @@ class RecordedSettings(QObject):
         self._at_end = at_end
         wanted = not (self._run.is_live or self._editing)
         config = settings_at(snapshot.session, snapshot.desk.scope.last) if wanted else None
-        self._show(config, str(snapshot.session.meta.get("preset", "")))
+        self._show(config, snapshot.session.meta.get("preset") or "")
 
     def _show(self, config: Config | None, preset: str) -> None:
         self._pipeline.show_recorded(config, preset)

@@ -25,8 +25,7 @@ STAGE: Final = (
     *("verdict", "evidence", "sentence", "defect", "too_close"),
 )
 TRANSFER: Final = ("stage", "lane", "copies", "bytes", "pinned_bytes", "bytes_per_s", "overlapped", "of_roof")
-ALTERNATIVES = ("nbest", "confidences")
-"""What is recorded of an utterance besides its words, if a lattice was on."""
+ALTERNATIVES = ("nbest", "confidences")  # What is recorded of an utterance besides its words, if a lattice was on
 
 
 class Selected(NamedTuple):
@@ -134,10 +133,9 @@ def _selection(selected: Selected) -> dict[str, Any] | None:
 
 def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[str, float | None]:
     """How much was scored in frames [first, last): shares of all senones of all frames, and of the frames."""
-    about = session.meta.get("scoring")
-    senones, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
+    about = session.meta.get("scoring") or {}
     frames, counts = last - first, track.work_rows
-    all_senones = frames * senones / each if isinstance(senones, int) else 0
+    all_senones = frames * about.get("senones", 0) / about.get("frames_per_output", 1)
 
     def share(name: str, whole: float) -> float | None:
         return counts[name].total(first, last) / whole if whole and name in counts else None
@@ -217,12 +215,8 @@ def _counters(counted: Any) -> dict[str, Any]:
 
 def _about_counters(session: Session) -> dict[str, Any] | None:
     """Which counters were read and what a reading costs; None if counting was off."""
-    about = session.meta.get("recorder")
-    if not isinstance(about, dict) or not isinstance(about.get("counters"), list):
+    about = session.meta.get("recorder") or {}
+    if "counters" not in about:
         return None
-    cost = about.get("ns_per_counter_read")
-    return {
-        "read": [str(name) for name in about["counters"]],
-        "absent": about.get("counters_absent", {}),
-        "ns_per_reading": cost if isinstance(cost, int | float) else None,
-    }
+    absent, cost = about.get("counters_absent", {}), about.get("ns_per_counter_read")
+    return {"read": about["counters"], "absent": absent, "ns_per_reading": cost}

@@ -92,8 +92,7 @@ class TimeAxis(QObject):
         self._mode: _Mode = "grow"
         self._chosen = False
         self._was_windowed = self.windowed
-        self.hover: float | None = None
-        """Second under the mouse in any of the charts, None where it is in none."""
+        self.hover: float | None = None  # Second under the mouse in any of the charts, None where it is in none
         self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()
         """Where the ends of a selection snap to, between two seconds."""
         self._named: tuple[NamedRange, ...] = ()

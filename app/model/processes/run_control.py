@@ -65,10 +65,8 @@ class RunControl(QObject):
         self.state: State = "idle"  # What the worker is doing for us
         self._buffer = b""
         self._errors = LastWords()
-        self.request: RunRequest | None = None
-        """What the run under way, or the last one, was started with."""
-        self.session: str | None = None
-        """Session file of the run under way or the last one, once the worker made it."""
+        self.request: RunRequest | None = None  # What the run under way, or the last one, was started with
+        self.session: str | None = None  # Session file of the run under way or the last one, once the worker made it
         self._over = True
         self._leaving: list[Leaving] = []
 
