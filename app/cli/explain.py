@@ -81,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         "stage": row.name,
         "sentence": row.sentence,
         **_measured(row),
+        **report.fields(found, "conclusion", "rounds", "blocks"),
         "recorded": recorded,
         "ways": [
             {"name": way.name, "what": way.shown}
@@ -88,11 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
             for way in found.ways
         ],
         "waiting": dict(zip(("low", "likely", "high"), found.waiting, strict=True)),
-        "conclusion": found.conclusion,
         "audio_s": stretch.audio_s,
         "audio": stretch.note if origin != RUN else f"{stretch.audio_s:.1f} s of audio",
-        "rounds": found.rounds,
-        "blocks": found.blocks,
         "notes": notes,
     }
     _output.print_report(tree, arguments, document)

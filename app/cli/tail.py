@@ -61,12 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Not from the buffer: at the end of the program a thread that waits there would hold its lock.
         threading.Thread(target=_pass_on, args=(sys.stdin.fileno(), commands), daemon=True).start()
     output = sys.stdout.buffer
-
-    def write(data: bytes) -> None:
-        output.write(data)
-        output.flush()
-
-    send(session, position, write)
+    send(session, position, lambda data: (output.write(data), output.flush()))
     return 0
 
 
@@ -118,7 +113,6 @@ def _follow(
     host: Host,
     started: Callable[[], str],
     out: Path,
-    *,
     replace: bool = False,
     resume: bool = False,
 ) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import assets
 from app.model.configurations import settings_before
+from app.model.word_latency import milliseconds
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.config.conditions import MIXTURES
@@ -73,15 +74,12 @@ def texts(parts: Mapping[str, float | None]) -> tuple[str, str, str]:
     """The latency as `Latency.as_dict` gives it in a line: with its parts, with the unit once, or the sum alone."""
     known = [(name, seconds) for key, name in PARTS.items() if (seconds := parts[key])]
     over = "" if parts["total_s"] is not None else "over "
-    total = f"latency {over}{_ms(sum(seconds for _, seconds in known))} ms"
-    consists_of = (" + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known) for unit in (" ms", ""))
-    with_units, shorter = (f"{total}: {text}" for text in consists_of)
+    total = f"latency {over}{milliseconds(sum(seconds for _, seconds in known))} ms"
+    with_units, shorter = (
+        f"{total}: {' + '.join(f'{milliseconds(seconds)}{unit} {name}' for name, seconds in known)}"
+        for unit in (" ms", "")
+    )
     return with_units, shorter, total
-
-
-def _ms(seconds: float) -> str:
-    ms = 1e3 * seconds
-    return f"{ms:.0f}" if ms >= 10 else f"{ms:.1f}"
 
 
 def of_session(session: Session, track: CostTrack, end: int | None = None, most: int | None = None) -> Latency | None:
@@ -127,23 +125,16 @@ def of_settings(
     `chosen`: whether a person chose the net; no path that a session names is opened before somebody runs it.
     """
     now = settings.to_dict(config)
-    same = tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY)
-    if measured is not None and same:
+    if measured is not None and tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY):
         return measured
     if settings.unavailable_reason(config, NET_KEY):
         return Latency(config.block, 0 if config.model in MIXTURES else None, None)  # mixtures: one frame
-    return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
-
-
-def _context_of_net(net: str, chosen: bool) -> int | None:
-    """Frames after the one scored that a net looks at, as its card says; None without a card that says it."""
+    net, after = str(settings.get(config, NET_KEY)), None
     shipped = net in settings.option(NET_KEY).shipped()
-    if not (shipped or chosen):
-        return None
-    card = assets.path("nets", f"{net}.json") if shipped else Path(net).with_suffix(".json")
-    try:
-        about = inputs.read_json(card, "the card of a net")
-    except (BadInput, ValueError):
-        return None
-    after = about.get("right") if isinstance(about, dict) else None
-    return after if isinstance(after, int) and 0 <= after < MAX_FRAMES else None
+    if shipped or chosen:
+        # Frames after the one scored that a net looks at, as its card says.
+        card = assets.path("nets", f"{net}.json") if shipped else Path(net).with_suffix(".json")
+        with suppress(BadInput, ValueError):
+            about = inputs.read_json(card, "the card of a net")
+            after = about.get("right") if isinstance(about, dict) else None
+    return Latency(config.block, after if isinstance(after, int) and 0 <= after < MAX_FRAMES else None, None)
