@@ -8,6 +8,7 @@ and the search. The context of a CTC net is known where it ran; of one for whole
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
