@@ -1,17 +1,17 @@
 """No text collides with another or is cut off, on the desk and in every view, at three sizes."""
 
 from collections.abc import Callable
+from functools import partial
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
+from views_desk import view_on
 
 from app.model.desk_snapshot import DeskSnapshot, StageLine
-from app.model.playhead import Playhead
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.pictures.writers import settle
@@ -69,11 +69,8 @@ def test_verdicts_are_whole_words_in_a_narrow_column(qtbot, width):
     """Where there is no room for a verdict, it stands in the panel alone."""
     bars = StageTree(TimeAxis())
     qtbot.addWidget(bars)
-    costs = dict(zip(CATEGORIES, np.linspace(0.1, 2.0, len(CATEGORIES)).tolist(), strict=True))
-    lines = [
-        StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
-        for number, verdict in enumerate(VERDICTS)
-    ]
+    costs = dict.fromkeys(CATEGORIES, 1.0)
+    lines = [StageLine(f"score.{n}", "scoring", "decode", 1.0, 0.1, v, "B", "") for n, v in enumerate(VERDICTS)]
     groups = (StageLine("scoring", "scoring", "", len(lines) * 1.0, 1.0),)
     of = ErrorCount(), Transcribed(0, 0)
     desk = DeskSnapshot(Scope("whole", 0, 100, 100), costs, {}, groups, tuple(lines), 9.0, 10.0, 0.1, 0.1, *of)
@@ -118,31 +115,20 @@ def test_nothing_collides_on_the_desk(window, path, size, theme):
         assert cut_short(made) == [], f"state {number}"
 
 
-@pytest.fixture
-def playhead():
-    made = Playhead(TimeAxis())
-    yield made
-    made.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("view_id", VIEWS)
-def test_nothing_collides_in_a_view(qtbot, playhead, path, view_id):
-    view = create(view_id, playhead.axis)
-    qtbot.addWidget(view)
-    playhead.changed.connect(view.update_snapshot)
-    view.show()
-    playhead.open(path)
-    for size in VIEW_SIZES:
-        view.resize(*size)
-        for seconds in ((0.0, FRAMES * 0.01), (6.0, 9.0), (12.0, 12.4)):
-            playhead.axis.set_visible(*seconds)
-            playhead.axis.set_hover(seconds[0] + 0.1)
-            settle()
-            view.settle()
-            settle()
-            assert faults(view) == [], f"{size}, {seconds}"
-        for shown in (True, False):
-            view.show_table(shown)
-            settle()
-            assert faults(view) == [], f"{size}, table {shown}"
+def test_nothing_collides_in_a_view(qtbot, path, view_id):
+    with view_on(partial(create, view_id), path, qtbot) as (view, playhead):
+        for size in VIEW_SIZES:
+            view.resize(*size)
+            for seconds in ((0.0, FRAMES * 0.01), (6.0, 9.0), (12.0, 12.4)):
+                playhead.axis.set_visible(*seconds)
+                playhead.axis.set_hover(seconds[0] + 0.1)
+                settle()
+                view.settle()
+                settle()
+                assert faults(view) == [], f"{size}, {seconds}"
+            for shown in (True, False):
+                view.show_table(shown)
+                settle()
+                assert faults(view) == [], f"{size}, table {shown}"

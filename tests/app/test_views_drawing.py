@@ -51,8 +51,8 @@ def test_plots_line_up_to_the_pixel(desk):
 def test_drag_selects_time_for_all_views(desk):
     drag(desk.cost.plot, 5.0, 9.0, keys=Qt.KeyboardModifier.AltModifier)
     assert desk.axis.selected == pytest.approx((5.0, 9.0), abs=0.05)
-    model = desk.breakdown.model()
-    assert (model.scope.first, model.scope.last) == pytest.approx((500, 900), abs=5)
+    scope = desk.breakdown.model().scope
+    assert (scope.first, scope.last) == pytest.approx((500, 900), abs=5)
     click(desk.work.plot, 3.0)
     assert desk.axis.selected is None
 
@@ -79,8 +79,6 @@ def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk):
     assert desk.axis.visible[0] > first
     assert desk.axis.visible[1] - desk.axis.visible[0] == pytest.approx(last - first)
 
-
-def test_double_click_fits(desk):
     desk.axis.set_visible(4.0, 5.0)
     settle()
     at = place(desk.cost.plot, 4.5)
@@ -88,7 +86,7 @@ def test_double_click_fits(desk):
     mouse(desk.cost.plot, QEvent.Type.MouseButtonDblClick, at, LEFT, LEFT)
     mouse(desk.cost.plot, QEvent.Type.MouseButtonRelease, at, LEFT)
     settle()
-    assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
+    assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01)), "a double click fits"
 
 
 def test_hover_reads_out_the_values_under_the_mouse(desk):
@@ -107,23 +105,19 @@ def test_hover_reads_out_the_values_under_the_mouse(desk):
     assert (pixels(desk.cost) != before).any()
 
 
-@pytest.mark.parametrize("name", ["dark", "light"])
-def test_the_stack_has_the_colours_of_its_categories(desk, name):
-    set_theme(name)
+def test_the_stack_has_the_colours_of_its_categories(desk):
     desk.window.resize(900, 2000)  # a layer is a whole number of pixels high
-    settle()
-    tokens = THEMES[name]
-    picture = pixels(desk.cost.plot)
-    model = desk.cost.model()
-    width, height = desk.cost.plot.plot_size()
-    data = height - desk.cost.overlay.band
-    compute = model.scale.place(model.mean_ms[:, 0]).sum() * data
-    assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
-    assert amount(picture, tokens.category["transfer"]) == 0
-    assert width > 700
+    for name, tokens in THEMES.items():
+        set_theme(name)
+        settle()
+        picture, model = pixels(desk.cost.plot), desk.cost.model()
+        data = desk.cost.plot.plot_size()[1] - desk.cost.overlay.band
+        compute = model.scale.place(model.mean_ms[:, 0]).sum() * data
+        assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
+        assert amount(picture, tokens.category["transfer"]) == 0
 
 
-def test_every_view_has_a_sentence_and_a_table(desk):
+def test_every_view_has_a_sentence_and_a_table_and_is_emptied_with_the_session(desk):
     for view in desk.views:
         view.show_table(True)
         text = view.summary()
@@ -134,11 +128,7 @@ def test_every_view_has_a_sentence_and_a_table(desk):
         assert all(len(row) == len(headers) for row in rows)
         view.show_table(False)
     assert "RTF" in desk.cost.summary()
-    _, rows = desk.cost.table()
-    assert len(rows) == 200
-
-
-def test_closing_the_session_empties_the_views(desk):
+    assert len(desk.cost.table()[1]) == 200
     desk.playhead.close()
     settle()
     for view in desk.views:
@@ -168,7 +158,6 @@ def test_the_menu_key_is_for_the_stage_that_is_chosen(desk, monkeypatch):
 
 def test_a_stage_can_be_explained(desk, qtbot):
     tree, panel = desk.breakdown.tree, desk.breakdown.panel
-    assert tree.stages
     first = tree.explained()
     assert first is tree.stages[0]
     desk.axis.choose_stage(tree.stages[2].name)
@@ -266,10 +255,11 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk):
     drawn.fill(Qt.GlobalColor.transparent)
     with QPainter(drawn) as painter:
         item.paint_pixels(painter, item.boundingRect())
-    right = [drawn.pixelColor(drawn.width() - 1, y).alpha() for y in range(drawn.height())]
-    left = [drawn.pixelColor(drawn.width() - 40, y).alpha() for y in range(drawn.height())]
-    assert sum(map(bool, left)) > 10
-    assert sum(map(bool, right)) <= 1, "but for the line of real time itself"
+    left, right = (
+        sum(drawn.pixelColor(drawn.width() - x, y).alpha() > 0 for y in range(drawn.height())) for x in (40, 1)
+    )
+    assert left > 10
+    assert right <= 1, "but for the line of real time itself"
 
 
 def test_boundaries_of_utterances_stand_at_their_pixels(desk):
@@ -277,16 +267,14 @@ def test_boundaries_of_utterances_stand_at_their_pixels(desk):
     overlay, plot = desk.work.overlay, desk.work.plot
     desk.axis.set_visible(0.0, 20.0)
     settle()
-    wide, left = plot.plot_size()[0], GUTTER
-    first, last = plot.visible
+    wide, (first, last) = plot.plot_size()[0], plot.visible
     overlay.set_events((), ())
     nothing = pixels_of(plot)
     frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
     overlay.set_events((), frames)
-    changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
-    places = [
-        round((frame * FRAME_S - first) / (last - first) * wide) for frame in frames if first <= frame * FRAME_S <= last
-    ]
+    changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - GUTTER
+    seen = (frame * FRAME_S for frame in frames if first <= frame * FRAME_S <= last)
+    places = [round((second - first) / (last - first) * wide) for second in seen]
     assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
     assert len(places) > 3
     overlay.set_events((), range(0, 2000, 2))

@@ -293,21 +293,18 @@ def test_words_are_shown_as_given_and_compared_as_the_run_compares_them():
     assert (word.first_s, word.last_s) == (pytest.approx(0.2), pytest.approx(0.3))
 
 
-def test_what_the_run_did_not_score_has_no_count():
+def test_what_the_run_did_not_score_has_no_count_and_what_is_too_long_to_align_is_shown_as_its_hypothesis():
     heard = ("a", 0, 10)
     assert spoken_of("a b", heard).count is None
     assert spoken_of("a b", heard, errors=1, reference_words=2).count == ErrorCount(1, 2)
     assert spoken_of("...", heard, errors=1, reference_words=0).count is None
-
-
-def test_what_is_too_long_to_align_is_shown_as_its_hypothesis():
     words = [(f"v{i}", i % 100, 1) for i in range(2000)]
     spoken = spoken_of("w " * 2100, *words, errors=7, reference_words=9)
     assert (spoken.columns, spoken.said, spoken.count) == (None, (), ErrorCount(7, 9))
     assert len(spoken.heard) == 2000
 
 
-def test_series_start_again_when_the_meaning_of_the_file_changed(replay):
+def test_series_start_again_when_the_meaning_of_the_file_changed_and_frames_that_grow_are_taken_again(replay):
     session, track = replay
     first = series_of(session, track)
     assert series_of(session, track) is first
@@ -315,8 +312,6 @@ def test_series_start_again_when_the_meaning_of_the_file_changed(replay):
     track.update(session)
     assert series_of(session, track) is not first
 
-
-def test_frames_that_still_grow_are_taken_again():
     class Growing(CostTrack):
         n_frames = 0
         category_rows: ClassVar[list[FrameRow]] = []

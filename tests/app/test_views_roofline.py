@@ -1,20 +1,18 @@
 """The roofline: dots where rate and intensity put them, under the roof of their own law; and what a layer is of all."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QLineF, QPointF, Qt
 from PySide6.QtGui import QPainterPath
-from pytestqt.qtbot import QtBot
 from views_desk import opened, settle, view_on
 
 from app.charts.still import distance
 from app.model.desk_snapshot import StageLine, stage_line
-from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views.breakdown import BreakdownView
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, Roofline, radius_of
@@ -46,50 +44,54 @@ FRAME = [row("scoring.layer 1", 1.0, 2e6, 4e6), row("scoring.output", 3.0, 6e6, 
 BLOCK = [row("scoring.layer 1", 1.0, 32e6, 4e6), row("scoring.output", 3.0, 96e6, 12e6)]
 
 
+@pytest.fixture
+def drawn(qtbot):
+    """A roofline of these points in a size."""
+
+    def make(size: tuple[int, int], shown: Sequence[Point], *about: object) -> Roofline:
+        made = Roofline()
+        qtbot.addWidget(made)
+        made.resize(*size)
+        made.show_points(shown, *(about or (None,)))
+        made.show()
+        return made
+
+    return make
+
+
 def test_a_point_has_its_own_roof_and_ridge():
     output, layer = points(FRAME)
     assert (output.name, layer.name) == ("scoring.output", "scoring.layer 1")
-    assert output.intensity == pytest.approx(0.5)
-    assert output.min_intensity == pytest.approx(0.5 / 3)
-    assert output.rate == pytest.approx(2e9)
+    assert (output.intensity, output.min_intensity, output.ridge) == pytest.approx((0.5, 0.5 / 3, 2.0))
+    assert (output.rate, output.roof) == pytest.approx((2e9, 25e9))
     assert (output.bandwidth, output.ceiling) == pytest.approx((50e9, 100e9))
-    assert output.ridge == pytest.approx(2.0)
-    assert output.roof == pytest.approx(25e9)
     assert points(BLOCK)[0].roof == pytest.approx(100e9)
-
-
-def test_what_has_no_figures_or_no_weight_is_left_out():
+    # What has no figures or no weight is left out.
     unknown = row("search.a", 1.0, 2e6, 4e6, arithmetic_ns=None)
     nothing = row("score.copy", 1.0, 0.0, 4e6)
     small = row("search.b", 0.01, 2e6, 4e6)
     assert points([unknown, nothing, small]) == ()
 
 
-def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot):
-    drawn = Roofline()
-    qtbot.addWidget(drawn)
-    drawn.resize(400, HEIGHT)
-    drawn.show_points(points([*FRAME, row("search.emit", 2.0, 1e6, 20e6)]), "scoring.layer 1")
-    assert drawn.marked.name == "scoring.layer 1"
-    a, b, c = (drawn.place(x, 1e9).x() for x in (0.1, 1.0, 10.0))
+def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(drawn, qtbot):
+    roofline = drawn((400, HEIGHT), points([*FRAME, row("search.emit", 2.0, 1e6, 20e6)]), "scoring.layer 1")
+    assert roofline.marked.name == "scoring.layer 1"
+    a, b, c = (roofline.place(x, 1e9).x() for x in (0.1, 1.0, 10.0))
     assert b - a == pytest.approx(c - b)
-    assert drawn.place(1.0, 1e9).y() > drawn.place(1.0, 1e10).y()
+    assert roofline.place(1.0, 1e9).y() > roofline.place(1.0, 1e10).y()
     reported: list[str] = []
-    drawn.chosen.connect(reported.append)
-    for point in drawn.stages:
-        where = drawn.place(point.intensity, point.rate)
-        assert drawn.rect().contains(where.toPoint())
-    emit = next(p for p in drawn.stages if p.name == "search.emit")
-    where = drawn.place(emit.intensity, emit.rate)
-    qtbot.mouseClick(drawn.viewport(), Qt.MouseButton.LeftButton, pos=where.toPoint())
+    roofline.chosen.connect(reported.append)
+    places = {point.name: roofline.place(point.intensity, point.rate) for point in roofline.stages}
+    assert all(roofline.rect().contains(where.toPoint()) for where in places.values())
+    where = places["search.emit"]
+    qtbot.mouseClick(roofline.viewport(), Qt.MouseButton.LeftButton, pos=where.toPoint())
     assert reported == ["search.emit"]
-    assert drawn.spot_at(QPointF(-100, -100)) is None
-    assert drawn.spot_at(QPointF(where)).tip == drawn.sentence(emit)
-    assert "of what its bandwidth allows (ridge at 2)" in drawn.sentence()
-    drawn.grab()
-    drawn.show_points((), None)
-    assert drawn.sentence() == ""
-    drawn.grab()
+    assert roofline.spot_at(QPointF(-100, -100)) is None
+    assert roofline.spot_at(where).tip.startswith("search.emit: ")
+    assert "of what its bandwidth allows (ridge at 2)" in roofline.sentence()
+    roofline.show_points((), None)
+    assert roofline.sentence() == ""
+    roofline.grab()
 
 
 def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict():
@@ -110,34 +112,24 @@ def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict():
     assert explanation(alone, (alone,)) == "It runs."
 
 
-def test_the_view_has_the_stages_of_the_breakdown(qtbot, tmp_path):
+def test_the_view_has_the_stages_of_the_scope(qtbot, tmp_path):
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
-    axis = TimeAxis()
-    playhead = Playhead(axis)
-    breakdown, view = BreakdownView(axis), RooflineView(axis)
-    for one in (breakdown, view):
-        qtbot.addWidget(one)
-        playhead.changed.connect(one.update_snapshot)
-    view.resize(420, 420)
-    view.show()
-    playhead.open(path)
-    view.settle()
-    known = [line.name for line in breakdown.tree.stages if line.intensity is not None]
-    assert view.plot.stages
-    assert {p.name for p in view.plot.stages} <= set(known)
-    last = view.plot.stages[-1]
-    view.plot.chosen.emit(last.name)
-    view.settle()
-    assert view.plot.marked is last
-    headers, rows = view.table()
-    assert [row[0] for row in rows] == [p.name for p in view.plot.stages]
-    view.plot.show_points(view.plot.stages, last.name, Place(1, "", (Level("L1", 2e9),)))
-    assert view.table()[1] == [*rows, ["L1", "", "", "2 GB/s", ""]]
-    assert all(len(cells) == len(headers) for cells in rows)
-    assert last.name in view.summary()
-    playhead.close()
-    view.clear()
-    assert not view.plot.stages
+    with view_on(RooflineView, path, qtbot, (420, 420)) as (view, playhead):
+        known = {line.name for line in view.snapshot.desk.stages if line.intensity is not None}
+        assert view.plot.stages
+        assert {p.name for p in view.plot.stages} <= known
+        last = view.plot.stages[-1]
+        view.plot.chosen.emit(last.name)
+        view.settle()
+        assert view.plot.marked is last
+        headers, rows = view.table()
+        assert [row[0] for row in rows] == [p.name for p in view.plot.stages]
+        view.plot.show_points(view.plot.stages, last.name, Place(1, "", (Level("L1", 2e9),)))
+        assert view.table()[1] == [*rows, ["L1", "", "", "2 GB/s", ""]]
+        assert all(len(cells) == len(headers) for cells in rows)
+        assert last.name in view.summary()
+        playhead.close()
+        assert not view.plot.stages
 
 
 def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample, qtbot):
@@ -206,16 +198,12 @@ def test_senones_are_said_as_a_part_of_all(tmp_path, qtbot):
     assert view.average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"
 
 
-def test_a_name_is_nearest_to_its_own_point(qtbot):
+def test_a_name_is_nearest_to_its_own_point(drawn):
     """Three stages on top of each other in a low roofline: one name stood next to the point below its own."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(360, HEIGHT)
     rows = [row(f"search.{name}", 1.0 - i / 10, 2e6 / 2**i, 1e7 / 2**i)
             for i, name in enumerate(("emit", "prune", "epsilon"))]  # fmt: skip
-    roofline.show_points(points([*rows, row("search.last", 0.2, 100.0, 1e7)]), None)
+    roofline = drawn((360, HEIGHT), points([*rows, row("search.last", 0.2, 100.0, 1e7)]))
     dots = {p.name: roofline.place(p.intensity, p.rate) for p in roofline.stages}
-    assert roofline.marked is not None
     roofline.settle()
     named = roofline.named
     assert named[0][0] is roofline.marked
@@ -241,20 +229,10 @@ POINTS = [
 ]
 
 
-def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
-    """Return a roofline of the stages CLOSE, `width` points wide."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(width, HEIGHT)
-    roofline.show_points(POINTS, marked)
-    return roofline
-
-
 @pytest.mark.parametrize("marked", [stage[0] for stage in CLOSE])
-def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot, marked):
+def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(drawn, marked):
     """At 1600 × 1000 the roof's name kept that of the most expensive stage from its place, and that of the second."""
-    roofline = of_the_demo(qtbot, 372, marked)
-    roofline.show()
+    roofline = drawn((372, HEIGHT), POINTS, marked)
     written = {text.text for text in texts(roofline)}
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     assert {"bandwidth", "arithmetic"} <= {text.partition(" ")[0] for text in written}
@@ -263,12 +241,9 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot, mark
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
 @pytest.mark.parametrize("size", [(276, 500), (372, HEIGHT), (900, 600)], ids=str)
-def test_no_name_of_a_roof_lies_on_a_dot(qtbot, size, share):
+def test_no_name_of_a_roof_lies_on_a_dot(drawn, size, share):
     """That of memory began below the stage that memory bounds, wherever on the slope it was."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(*size)
-    roofline.show()
+    roofline = drawn(size, ())
     for power in range(-18, 8):
         intensity = 10 ** (power / 10)
         rate = min(15.4e9 * intensity, 145e9) * 0.98
@@ -331,12 +306,9 @@ def test_caches_that_make_no_sense_are_not_known(machine, sizes):
 
 
 @pytest.mark.parametrize("size", [(372, HEIGHT), (900, 560)], ids=str)
-def test_the_levels_of_memory_are_thin_lines_with_names(qtbot, size):
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(*size)
+def test_the_levels_of_memory_are_thin_lines_with_names(drawn, size):
     found = levels(LADDER, (32 << 10, 512 << 10, 2 << 20))
-    roofline.show_points(POINTS, "search.emit", Place(2, "", (*found, Level("disk", 57.6e9))))
+    roofline = drawn(size, POINTS, "search.emit", Place(2, "", (*found, Level("disk", 57.6e9))))
     written = {text.text for text in texts(roofline)}
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     # The stage's own roof is named after its level, and drawn once.
@@ -347,7 +319,7 @@ def test_the_levels_of_memory_are_thin_lines_with_names(qtbot, size):
     assert faults(roofline) == []
 
 
-def test_a_stage_on_a_device_has_its_roofs(qtbot, tmp_path):
+def test_a_stage_on_a_device_has_its_roofs(drawn, tmp_path):
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     with Session.open(path) as session:
         number, stage = next(iter(session.stages.items()))
@@ -359,10 +331,6 @@ def test_a_stage_on_a_device_has_its_roofs(qtbot, tmp_path):
         assert (place.device, place.levels[-1]) == ("A card", Level("memory", 12e9))
         del session.meta["devices"]
         assert place_of(session, stage.name, 2).device == "cuda"
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(620, 480)
-    roofline.show_points(POINTS, None, place)
-    written = {text.text for text in texts(roofline)}
+    written = {text.text for text in texts(drawn((620, 480), POINTS, None, place))}
     assert "roofs of score.gaussians on A card" in written
     assert "arithmetic 108 Gop/s" in written, "threads are the processor's"

@@ -30,44 +30,25 @@ from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QTabBar, QToolBut
 from app.style.plain_text import Elided
 from app.views.stage_tree import StageTree
 
-TOUCHING = 1.0
-"""Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""
+TOUCHING = 1.0  # Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch
+CUT = 2.0  # Pixels of a text that may be missing at an edge
 
-CUT = 2.0
-"""Pixels of a text that may be missing at an edge."""
-
-DIRTY = QPaintEngine.DirtyFlag
-TRANSFORM, BRUSH, PEN, CLIP_REGION, CLIP_PATH = (
-    flag.value
-    for flag in (
-        *(DIRTY.DirtyTransform, DIRTY.DirtyBrush, DIRTY.DirtyPen),
-        *(DIRTY.DirtyClipRegion, DIRTY.DirtyClipPath),
-    )
-)
-"""As integers: Python's flags take longer than what is painted between two of them."""
+CHANGES = ("DirtyTransform", "DirtyBrush", "DirtyPen", "DirtyClipRegion", "DirtyClipPath")
+# As integers: Python's flags take longer than what is painted between two of them.
+TRANSFORM, BRUSH, PEN, CLIP_REGION, CLIP_PATH = (getattr(QPaintEngine.DirtyFlag, name).value for name in CHANGES)
 
 
 @dataclass(frozen=True)
 class Text:
-    """One text as it is drawn.
-
-    Attributes:
-        text: what is written.
-        ink: upright rectangle around the ink, in coordinates of the outermost widget.
-        shape: the same as it lies, where the text is turned.
-        seen: the part of it that nothing cuts off.
-        where: class and object name of the widget.
-        across: what is cut off at a side can be scrolled to.
-        down: what is cut off above or below can be scrolled to.
-    """
+    """One text as it is drawn."""
 
     text: str
-    ink: QRectF
-    shape: QPolygonF
-    seen: QRectF
-    where: str
-    across: bool
-    down: bool
+    ink: QRectF  # Upright, around the ink, in coordinates of the outermost widget
+    shape: QPolygonF  # The same as it lies, where the text is turned
+    seen: QRectF  # The part of it that nothing cuts off
+    where: str  # Class and object name of the widget
+    across: bool  # What is cut off at a side can be scrolled to
+    down: bool  # What is cut off above or below can be scrolled to
 
     def __str__(self) -> str:
         x, y, right, bottom = (round(v) for v in self.ink.getCoords())
@@ -146,21 +127,14 @@ class _Paper(QPaintDevice):
     def __init__(self, widget: QWidget) -> None:
         super().__init__()
         self.engine = _Engine()
+        dots = dict.fromkeys(("DpiX", "DpiY", "PhysicalDpiX", "PhysicalDpiY"), widget.logicalDpiX())
+        sizes = {"Width": widget.width(), "Height": widget.height()}
+        sizes |= {"WidthMM": widget.widthMM(), "HeightMM": widget.heightMM(), "NumColors": 1 << 24, "Depth": 32}
+        # The last two are 1.0 by halves of its bits.
+        ratio = {"": 1, "Scaled": 1 << 16, "F_EncodedA": 0x3FF00000, "F_EncodedB": 0}
+        sizes |= dots | {f"DevicePixelRatio{name}": value for name, value in ratio.items()}
         metric = QPaintDevice.PaintDeviceMetric
-        dots = (metric.PdmDpiX, metric.PdmDpiY, metric.PdmPhysicalDpiX, metric.PdmPhysicalDpiY)
-        self._metrics = {
-            metric.PdmWidth: widget.width(),
-            metric.PdmHeight: widget.height(),
-            metric.PdmWidthMM: widget.widthMM(),
-            metric.PdmHeightMM: widget.heightMM(),
-            metric.PdmNumColors: 1 << 24,
-            metric.PdmDepth: 32,
-            metric.PdmDevicePixelRatio: 1,
-            metric.PdmDevicePixelRatioScaled: 1 << 16,
-            metric.PdmDevicePixelRatioF_EncodedA: 0x3FF00000,  # 1.0, upper half of its bits
-            metric.PdmDevicePixelRatioF_EncodedB: 0,
-            **dict.fromkeys(dots, widget.logicalDpiX()),
-        }
+        self._metrics = {getattr(metric, f"Pdm{name}"): value for name, value in sizes.items()}
 
     def paintEngine(self) -> QPaintEngine:
         return self.engine
@@ -179,7 +153,9 @@ def _descendants(widget: QWidget) -> Iterator[QWidget]:
 def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
     """The part of a widget that its ancestors leave, in coordinates of `root`; whether it scrolls, across and down."""
     seen = QRectF(widget.rect()).translated(widget.mapTo(root, QPointF(0, 0)))
-    across, down = _has_arrows(widget), False
+    # Tabs that do not fit have arrows to move them by.
+    arrows = widget.findChildren(QToolButton) if isinstance(widget, QTabBar) else ()
+    across, down = any(arrow.isVisibleTo(widget) for arrow in arrows), False
     above: QWidget | None = widget
     while above is not None and above is not root:
         above = above.parentWidget()
@@ -189,13 +165,6 @@ def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
             across |= _scrolls(above.horizontalScrollBar(), above.horizontalScrollBarPolicy())
             down |= _scrolls(above.verticalScrollBar(), above.verticalScrollBarPolicy())
     return seen, across, down
-
-
-def _has_arrows(widget: QWidget) -> bool:
-    """Whether these are tabs that do not fit, with arrows to move them by."""
-    if not isinstance(widget, QTabBar):
-        return False
-    return any(button.isVisibleTo(widget) for button in widget.findChildren(QToolButton))
 
 
 def _scrolls(bar: QScrollBar, policy: Qt.ScrollBarPolicy) -> bool:
@@ -238,8 +207,7 @@ def faults(root: QWidget) -> list[str]:
             reported.append(f"cut off: {text}")
     seen = [text for text in drawn if not text.seen.isEmpty()]
     for text, other in _overlapping(seen):
-        both = text.seen & other.seen
-        both = text.shape.intersected(other.shape).boundingRect() & both
+        both = text.shape.intersected(other.shape).boundingRect() & text.seen & other.seen
         if min(both.width(), both.height()) > TOUCHING:
             reported.append(f"collide: {text} and {other}")
     return reported
