@@ -134,16 +134,14 @@ def test_a_session_that_another_process_records_says_so_and_shows_its_settings(q
     assert w.pipeline.locked is None
 
 
-def test_the_figures_are_those_of_the_session(qtbot, window, finished):
-    w = window()
-    assert w.open_session(finished)
-    assert w.top.rtf.value == "0.100"
-    assert w.top.wer.value == f"{100 * 2 / 12:.1f} %"
-    w.playhead.seek(600)
-    assert w.top.wer.value == f"{100 * 1 / 6:.1f} %"
-    w.playhead.seek(300)
-    assert w.top.wer.value == "–"
-    assert "480 spans" in w.status.cost.full
+def test_the_figures_are_those_of_the_session(qtbot, opened):
+    assert opened.top.rtf.value == "0.100"
+    assert opened.top.wer.value == f"{100 * 2 / 12:.1f} %"
+    opened.playhead.seek(600)
+    assert opened.top.wer.value == f"{100 * 1 / 6:.1f} %"
+    opened.playhead.seek(300)
+    assert opened.top.wer.value == "–"
+    assert "480 spans" in opened.status.cost.full
 
 
 def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
@@ -202,48 +200,42 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     assert texts(w, "progress") == []
 
 
-def test_keys_zoom_pan_step_and_clear(qtbot, window, finished):
-    w = window()
-    w.open_session(finished)
-    w.desk.setFocus()
-    assert w.axis.visible == (0.0, 12.0)
-    qtbot.keyClick(w, Qt.Key.Key_W)
-    narrow = w.axis.visible[1] - w.axis.visible[0]
+def test_keys_zoom_pan_step_and_clear(qtbot, opened):
+    opened.desk.setFocus()
+    assert opened.axis.visible == (0.0, 12.0)
+    qtbot.keyClick(opened, Qt.Key.Key_W)
+    narrow = opened.axis.visible[1] - opened.axis.visible[0]
     assert narrow < 12.0
-    before = w.axis.visible
-    qtbot.keyClick(w, Qt.Key.Key_A)
-    assert w.axis.visible[0] < before[0]
-    qtbot.keyClick(w, Qt.Key.Key_F)
-    assert w.axis.visible == (0.0, 12.0)
-    qtbot.keyClick(w, Qt.Key.Key_Comma)
-    assert w.playhead.cursor_frame == 600
-    qtbot.keyClick(w, Qt.Key.Key_Period)
-    assert w.playhead.cursor_frame == 1200
-    w.axis.select(1.0, 2.0)
-    qtbot.keyClick(w, Qt.Key.Key_Escape)
-    assert w.axis.selected is None
+    before = opened.axis.visible
+    qtbot.keyClick(opened, Qt.Key.Key_A)
+    assert opened.axis.visible[0] < before[0]
+    qtbot.keyClick(opened, Qt.Key.Key_F)
+    assert opened.axis.visible == (0.0, 12.0)
+    qtbot.keyClick(opened, Qt.Key.Key_Comma)
+    assert opened.playhead.cursor_frame == 600
+    qtbot.keyClick(opened, Qt.Key.Key_Period)
+    assert opened.playhead.cursor_frame == 1200
+    opened.axis.select(1.0, 2.0)
+    qtbot.keyClick(opened, Qt.Key.Key_Escape)
+    assert opened.axis.selected is None
 
 
-def test_the_scrub_bar_goes_where_it_is_clicked_and_dragged(qtbot, window, finished):
-    w = window()
-    w.open_session(finished)
-    bar = w.desk.transport.bar
+def test_the_scrub_bar_goes_where_it_is_clicked_and_dragged(qtbot, opened):
+    bar = opened.desk.transport.bar
     middle = bar.rect().center().y()
     half = QPoint(round(bar.x_of(600)), middle)
     qtbot.mousePress(bar, Qt.MouseButton.LeftButton, pos=half)
-    assert abs(w.playhead.cursor_frame - 600) <= 3
+    assert abs(opened.playhead.cursor_frame - 600) <= 3
     qtbot.mouseRelease(bar, Qt.MouseButton.LeftButton, pos=half)
     assert [m.frame for m in bar.marks] == [600]
     assert bar.starts == (0, 600)
     bar.setFocus()
-    at = w.playhead.cursor_frame
+    at = opened.playhead.cursor_frame
     qtbot.keyClick(bar, Qt.Key.Key_Right)
-    assert w.playhead.cursor_frame == at + 100
+    assert opened.playhead.cursor_frame == at + 100
 
 
-def test_wrong_files_are_refused_in_a_sentence(qtbot, window, finished, tmp_path):
-    w = window()
-    w.open_session(finished)
+def test_wrong_files_are_refused_in_a_sentence(qtbot, opened, finished, tmp_path):
     for name, content in (
         ("empty.asrs", b""),
         ("noise.asrs", bytes(range(256)) * 40),
@@ -252,12 +244,12 @@ def test_wrong_files_are_refused_in_a_sentence(qtbot, window, finished, tmp_path
     ):
         bad = tmp_path / name
         bad.write_bytes(content)
-        drop(w, bad)
-        assert len(errors(w)) == 1
-        assert name in errors(w)[0]
-        assert w.playhead.path == finished
+        drop(opened, bad)
+        assert len(errors(opened)) == 1
+        assert name in errors(opened)[0]
+        assert opened.playhead.path == finished
         assert Memory().sessions() == [finished]
-        w.notices.clear()
+        opened.notices.clear()
 
 
 def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(qtbot, window, audio, finished):
@@ -285,14 +277,12 @@ def test_what_cannot_be_decoded_is_said(qtbot, window, tmp_path, name):
     assert w.runs.next.audio == before
 
 
-def test_a_copy_is_a_session_like_the_first(qtbot, window, finished, tmp_path):
-    w = window()
-    w.open_session(finished)
-    w.files.copy_to(finished, tmp_path / "copy")
+def test_a_copy_is_a_session_like_the_first(qtbot, opened, finished, tmp_path):
+    opened.files.copy_to(finished, tmp_path / "copy")
     assert (tmp_path / "copy.asrs").read_bytes() == finished.read_bytes()
-    w.files.copy_to(finished, finished)
-    w.files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
-    assert len(errors(w)) == 2
+    opened.files.copy_to(finished, finished)
+    opened.files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
+    assert len(errors(opened)) == 2
 
 
 def test_a_session_removed_while_open_is_no_crash(qtbot, window, finished, tmp_path):

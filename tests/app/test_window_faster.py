@@ -152,17 +152,15 @@ def test_sliders_predict_the_run_as_the_command_line_does(view, qtbot):
     assert first not in view.predicted.text()
 
 
-def test_a_change_that_was_tried_can_be_kept(qtbot, window, finished, monkeypatch):
-    w = window()
-    w.open_session(finished)
+def test_a_change_that_was_tried_can_be_kept(qtbot, opened, monkeypatch):
     for tree, says, good in (
         ({"document": msgspec.to_builtins(verb.document(WHATIF))}, "Measured on this machine", True),
         ({"document": None}, "What the command printed cannot be read.", False),
     ):
         monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
         outcomes: list[RatioRow] = []
-        w.desk.faster.tried.emit({"search.beam": 7.5}, outcomes.append)
-        made = w.findChildren(TaskPage)[-1]
+        opened.desk.faster.tried.emit({"search.beam": 7.5}, outcomes.append)
+        made = opened.findChildren(TaskPage)[-1]
         assert made.windowTitle() == "Try search.beam=7.5"
         qtbot.waitUntil(lambda made=made: not made.working)
         assert made.state.text().startswith(says)
@@ -171,6 +169,6 @@ def test_a_change_that_was_tried_can_be_kept(qtbot, window, finished, monkeypatc
         assert [row.name for row in outcomes] == ["whole run"] * good
         if good:
             qtbot.mouseClick(keep, Qt.MouseButton.LeftButton)
-            assert w.pipeline.next.search.beam == 7.5
+            assert opened.pipeline.next.search.beam == 7.5
         made.close()
-        qtbot.waitUntil(lambda: not w.findChildren(TaskPage))
+        qtbot.waitUntil(lambda: not opened.findChildren(TaskPage))

@@ -6,7 +6,6 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
-from shown_windows import start_run
 
 from app.charts.legend import Readout
 from app.style.theme import set_theme
@@ -86,26 +85,22 @@ def test_without_a_session(window, theme):
 
 
 @pytest.mark.slow
-def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(window, finished):
-    w = window()
-    w.open_session(finished)
+def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(opened):
     for frame in (1200, 610, 0):
-        w.playhead.seek(frame)
-        over_and_over(w)
-    w.playhead.seek(700)
-    look_around(w)
-    w.playhead.close()
-    over_and_over(w)
+        opened.playhead.seek(frame)
+        over_and_over(opened)
+    opened.playhead.seek(700)
+    look_around(opened)
+    opened.playhead.close()
+    over_and_over(opened)
 
 
 @pytest.mark.slow
-def test_while_a_run_is_followed_and_held(qtbot, window, tmp_path):
-    w = window()
-    start_run(qtbot, w, tmp_path)
-    over_and_over(w)
-    w.playhead.pause()
-    look_around(w)
-    assert w.when.is_running()
+def test_while_a_run_is_followed_and_held(live):
+    over_and_over(live)
+    live.playhead.pause()
+    look_around(live)
+    assert live.when.is_running()
 
 
 @pytest.mark.slow

@@ -35,34 +35,30 @@ def lab_session(tmp_path):
 
 
 @pytest.mark.slow
-def test_steps_of_a_lab_are_no_audio(window, finished, lab_session):
-    w = window()
-    w.open_session(finished)
-    assert w.top.rtf.value != "–"
-    assert w.desk.transport.note.full.count("s of audio") == 1
-    w.open_session(lab_session)
+def test_steps_of_a_lab_are_no_audio(opened, lab_session):
+    assert opened.top.rtf.value != "–"
+    assert opened.desk.transport.note.full.count("s of audio") == 1
+    opened.open_session(lab_session)
     QApplication.processEvents()
-    assert w.top.rtf.value == "–"
-    note = w.desk.transport.note.full
+    assert opened.top.rtf.value == "–"
+    note = opened.desk.transport.note.full
     assert f"{NAME} · {STEPS} steps" in note
     assert "audio" not in note
     for view in ("cost", "breakdown"):
-        assert w.desk.views[view].note.startswith("ms per step of the lab")
-    cost = w.desk.views["cost"].model()
+        assert opened.desk.views[view].note.startswith("ms per step of the lab")
+    cost = opened.desk.views["cost"].model()
     assert not cost.realtime_shown
 
 
-def test_preset_and_device_during_a_lab_are_those_of_the_next_run(window, finished, lab_session):
-    w = window()
-    w.open_session(finished)
-    assert not w.top.preset.text().startswith("next: ")
-    w.open_session(lab_session)
-    assert w.top.preset.text().startswith("next: ")
-    assert w.top.device.full == ""
-    assert not w.recorded_settings.offered
-    w.open_session(finished)
-    assert not w.top.preset.text().startswith("next: ")
-    assert w.top.device.full != ""
+def test_preset_and_device_during_a_lab_are_those_of_the_next_run(opened, finished, lab_session):
+    assert not opened.top.preset.text().startswith("next: ")
+    opened.open_session(lab_session)
+    assert opened.top.preset.text().startswith("next: ")
+    assert opened.top.device.full == ""
+    assert not opened.recorded_settings.offered
+    opened.open_session(finished)
+    assert not opened.top.preset.text().startswith("next: ")
+    assert opened.top.device.full != ""
 
 
 def test_figures_of_steps_are_not_called_those_of_frames(window, lab_session):

@@ -306,49 +306,45 @@ def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> Task
     return made
 
 
-def test_tasks_take_turns_and_the_desk_stays_usable(qtbot, window, finished, monkeypatch):
-    w = window()
-    w.open_session(finished)
-    assert w.strip.isHidden()
-    first = explained(w, monkeypatch, WAITS)
-    second = explained(w, monkeypatch, SAYS)
-    assert w.strip.isVisible()
-    assert not w.status.isVisible()
+def test_tasks_take_turns_and_the_desk_stays_usable(qtbot, opened, monkeypatch):
+    assert opened.strip.isHidden()
+    first = explained(opened, monkeypatch, WAITS)
+    second = explained(opened, monkeypatch, SAYS)
+    assert opened.strip.isVisible()
+    assert not opened.status.isVisible()
     assert first.row.isVisible()
     assert second.row.isVisible()
     assert second.progress.full == "Waits for the measurement before …"
-    assert not w.top.run.isEnabled(), "a run would disturb it"
-    assert "being measured" in (w.actions_.unavailable_reason("run.start") or "")
-    w.desk.docks.go_to("roofline")
-    assert w.desk.docks.current == "roofline", "nothing lies over the desk"
-    assert not w.desk.docks.is_open("results")
+    assert not opened.top.run.isEnabled(), "a run would disturb it"
+    assert "being measured" in (opened.actions_.unavailable_reason("run.start") or "")
+    opened.desk.docks.go_to("roofline")
+    assert opened.desk.docks.current == "roofline", "nothing lies over the desk"
+    assert not opened.desk.docks.is_open("results")
     first.end.click()
     qtbot.waitUntil(lambda: not second.working)
-    results = w.desk.views["results"]
-    assert "results" in w.desk.docks.in_front()
-    assert "cost" in w.desk.docks.in_front()
+    results = opened.desk.views["results"]
+    assert "results" in opened.desk.docks.in_front()
+    assert "cost" in opened.desk.docks.in_front()
     assert results.tabs.currentWidget() is second
-    assert w.strip.isHidden()
-    assert w.status.isVisible()
+    assert opened.strip.isHidden()
+    assert opened.status.isVisible()
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
-    qtbot.waitUntil(w.top.run.isEnabled)
-    assert w.memory.text("tasks/explain").isdecimal(), "the next one knows how long it takes"
+    qtbot.waitUntil(opened.top.run.isEnabled)
+    assert opened.memory.text("tasks/explain").isdecimal(), "the next one knows how long it takes"
     results.tabs.tabBar().tabButton(0, QTabBar.ButtonPosition.RightSide).click()
     qtbot.waitUntil(lambda: results.tabs.count() == 0)
 
 
-def test_a_result_off_the_desk_is_announced(qtbot, window, finished, monkeypatch):
-    w = window()
-    w.open_session(finished)
-    made = explained(w, monkeypatch, SAYS)
-    w.show_welcome()
+def test_a_result_off_the_desk_is_announced(qtbot, opened, monkeypatch):
+    made = explained(opened, monkeypatch, SAYS)
+    opened.show_welcome()
     qtbot.waitUntil(lambda: not made.working)
-    banner = w.notices.banners[-1]
+    banner = opened.notices.banners[-1]
     assert banner.text == "Explain score.gaussians: done."
-    assert w.pages.currentWidget() is w.welcome
+    assert opened.pages.currentWidget() is opened.welcome
     next(button for button in banner.findChildren(Button) if button.text() == "Show").click()
-    assert w.pages.currentWidget() is w.desk
-    assert "results" in w.desk.docks.in_front()
+    assert opened.pages.currentWidget() is opened.desk
+    assert "results" in opened.desk.docks.in_front()
 
 
 def test_every_task_is_in_the_menu_and_says_what_it_needs(window):
