@@ -63,7 +63,6 @@ def text(parts: Iterable[Part]) -> list[str]:
 
 
 def table(table: Table) -> list[str]:
-    """The lines of a table of any texts."""
     rule = ["--:" if place in table.numbers else "---" for place in range(len(table.headers))]
     # Some readers join an empty cell to its neighbour.
     shown = (
@@ -98,7 +97,6 @@ FORMAT: Final = Format(
 
 
 def lines(session: Session, selected: Selected | None = None) -> list[str]:
-    """The report, without ends of lines; `selected`: what of the session it is of."""
     from app.model import provenance, report_lines
     from app.model.document import Section, Table
     from app.model.report import ALL, report

@@ -58,7 +58,6 @@ def _card(drawing: Drawing) -> QWidget:
 
 
 def lab_picture(run: record.Record, session: Session) -> tuple[QWidget, Mapping[str, str]]:
-    """The picture as a widget, and where its numbers come from."""
     card = LabCard()
     card.show_lab(run.lab, run.finding, run.chart)
     settings, command = " ".join(record.settings(run)), shlex.join(record.command(run))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from pipelines.labs import record
 from pipelines.labs.declaration import GROUPS, PublishedValue
 from pipelines.labs.figures import figure
 from pipelines.labs.record import Record
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session
@@ -96,8 +96,9 @@ def _small(png: bytes) -> bytes:
 
 
 def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
-    found = [run.finding.verdict for run in runs.values() if run.finding is not None]
-    *most, last = [f"{found.count(v)} {reported}" for v, reported in COUNTED.items() if v in found] or ["0"]
+    found = {name: run.finding for name, run in runs.items() if run.finding is not None}
+    verdicts = [finding.verdict for finding in found.values()]
+    *most, last = [f"{verdicts.count(v)} {reported}" for v, reported in COUNTED.items() if v in verdicts] or ["0"]
     missing = [name for name in labs.names() if name not in runs]
     lead = LEAD.format(
         command=command,
@@ -106,50 +107,33 @@ def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
         verdicts=f"{', '.join(most)} and {last}" if most else last,
         missing=f" Not run there yet: {', '.join(missing)}." if missing else "",
     )
-    lines = [lead, *_overview(runs)]
+    lines = [lead, "| | lab | claim |", "|---|---|---|"]
+    lines += [f"| {SIGNS[one.verdict]} | [{n}](#{n}) | {runs[n].lab.claim} |" for n, one in found.items()]
     for group, heading in GROUPS.items():
-        members = {name: run for name, run in runs.items() if run.lab.group == group}
-        if not members:
-            continue
-        lines += [f"## {heading}", ""]
-        for name, run in members.items():
-            lines += _section(name, run)
-    return "\n".join(lines).rstrip() + "\n"
+        members = [name for name in found if runs[name].lab.group == group]
+        lines += ["", f"## {heading}"] if members else []
+        for name in members:
+            lines += _section(name, runs[name], found[name])
+    return "\n".join(lines) + "\n"
 
 
-def _overview(runs: Mapping[str, Record]) -> list[str]:
-    """Every claim in a line that leads to its section."""
-    rows = [
-        f"| {SIGNS[run.finding.verdict]} | [{name}](#{name}) | {run.lab.claim} |"
-        for name, run in runs.items()
-        if run.finding is not None
-    ]
-    return ["| | lab | claim |", "|---|---|---|", *rows, ""]
-
-
-def _section(name: str, run: Record) -> list[str]:
-    finding, lab = run.finding, run.lab
-    assert finding is not None
-    title = html.escape(f"{lab.claim} {finding.verdict}", quote=True)
-    lines = [f'<a id="{name}"></a>', "", f"### {lab.claim}", ""]
+def _section(name: str, run: Record, finding: Finding) -> Iterator[str]:
+    lab = run.lab
+    yield from ("", f'<a id="{name}"></a>', "", f"### {lab.claim}", "")
     if run.chart is not None:
-        lines += [
-            "<picture>",
-            f'<source media="(prefers-color-scheme: dark)" srcset="{PICTURES}/{name}-dark.png">',
-            f'<img src="{PICTURES}/{name}-light.png" alt="{title}" width="{SIZE[0]}">',
-            "</picture>",
-            "",
-        ]
-    lines += [f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}", ""]
-    if follows := lab.follows_from(finding.verdict):
-        lines += [f"*{follows}*", ""]
+        title = html.escape(f"{lab.claim} {finding.verdict}", quote=True)
+        yield "<picture>"
+        yield f'<source media="(prefers-color-scheme: dark)" srcset="{PICTURES}/{name}-dark.png">'
+        yield f'<img src="{PICTURES}/{name}-light.png" alt="{title}" width="{SIZE[0]}">'
+        yield from ("</picture>", "")
+    yield f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}"
+    if finding.verdict in lab.follows:
+        yield from ("", f"*{lab.follows[finding.verdict]}*")
     if lab.published:
-        lines += ["| | claimed | here |", "|---|---|---|"]
-        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.published]
-        lines += [""]
-    source = f"From {lab.papers}; `" if lab.papers else "`"
-    lines += [f"{lab.measured} {source}asrscope lab {name}`.", "", lab.bound, ""]
-    return lines
+        yield from ("", "| | claimed | here |", "|---|---|---|")
+        yield from (_row(said, finding.figures.get(said.ours)) for said in lab.published)
+    source = f"From {lab.papers}; " if lab.papers else ""
+    yield from ("", f"{lab.measured} {source}`asrscope lab {name}`.", "", lab.bound)
 
 
 def _row(published: PublishedValue, ours: float | None) -> str:

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from app.views import PICTURES
@@ -18,8 +19,6 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from app.model.playhead import Snapshot
     from app.model.report import Selected
     from profiler.session.reader import Session
@@ -55,27 +54,16 @@ class PictureError(BadInput):
 
 @dataclass(frozen=True)
 class PictureRequest:
-    """One picture.
+    """One picture."""
 
-    Attributes:
-        views: names of views and of their pages, in any order; none for those of `DESK`.
-        size: width and height of the whole picture in points.
-        scale: pixels per point of a PNG.
-        theme: one of `THEMES`.
-        range_s: the stretch of the session that is shown.
-        at_s: where the cursor is: only what was recorded by then is shown and counted.
-        select: a stretch of time, the name of an utterance, a stage or a group of stages, or several of these.
-        spectrogram: whether one stands under the waveform of *Speech and words*.
-    """
-
-    views: tuple[str, ...] = ()
-    size: tuple[int, int] = SIZE
-    scale: float = SCALE
+    views: tuple[str, ...] = ()  # Names of views and of their pages, in any order; none for those of `DESK`
+    size: tuple[int, int] = SIZE  # Of the whole picture, in points
+    scale: float = SCALE  # Pixels per point of a PNG
     theme: str = "dark"
-    range_s: Range | None = None
-    at_s: float | None = None
-    select: tuple[str, ...] = ()
-    spectrogram: bool = False
+    range_s: Range | None = None  # The stretch of the session that is shown
+    at_s: float | None = None  # The cursor: only what was recorded by then is shown and counted
+    select: tuple[str, ...] = ()  # Stretches of time, utterances, stages or groups of stages
+    spectrogram: bool = False  # Whether one stands under the waveform of *Speech and words*
 
     def checked(self) -> PictureRequest:
         """Return itself if its names are known, and what is wanted of a view has that view; PictureError otherwise."""
@@ -99,19 +87,17 @@ class PictureRequest:
 
     def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
         """The arguments of `asrscope` that make it: `session` as a file `out` of a kind."""
-        words = ["export", session, f"--{kind}", out]
-        if self.name != "desk":
-            words += [word for name in self.ordered_views for word in ("--view", name)]
-        words += ["--size", f"{self.size[0]}x{self.size[1]}"]
-        if kind == "png":
-            words += ["--scale", f"{self.scale:g}"]
-        words += ["--theme", self.theme]
-        if self.range_s is not None:
-            words += ["--range", range_text(self.range_s)]
-        if self.at_s is not None:
-            words += ["--at", seconds_text(self.at_s)]
-        words += [word for what in self.select for word in ("--select", what)]
-        return words + ["--spectrogram"] * self.spectrogram
+        views = () if self.name == "desk" else self.ordered_views
+        options = [
+            *(("--view", name) for name in views),
+            ("--size", f"{self.size[0]}x{self.size[1]}"),
+            *([("--scale", f"{self.scale:g}")] if kind == "png" else []),
+            ("--theme", self.theme),
+            *([] if self.range_s is None else [("--range", range_text(self.range_s))]),
+            *([] if self.at_s is None else [("--at", seconds_text(self.at_s))]),
+            *(("--select", what) for what in self.select),
+        ]
+        return ["export", session, f"--{kind}", out, *chain(*options), *["--spectrogram"] * self.spectrogram]
 
     def command(self, session: str, kind: str) -> str:
         return shlex.join(["asrscope", *self.words(session, kind)])
@@ -163,7 +149,6 @@ def is_range(text: str) -> bool:
 
 
 def range_text(ends: Sequence[float | None]) -> str:
-    """A range as `read_range` reads it."""
     return "..".join("" if end is None else seconds_text(end) for end in ends)
 
 
@@ -183,24 +168,15 @@ BOOKMARK = "bookmark:"
 
 @dataclass(frozen=True)
 class Extent:
-    """Frames are run-global; a stretch is [first, last).
-
-    Attributes:
-        first_frame, last_frame: what is shown.
-        cursor_frame: end of what is drawn and counted.
-        end_frame: of the session.
-        selected: frames selected, or None.
-        selection: what was selected, in words; empty for nothing.
-        stage: name of the stage or group that is chosen in all views, or None for the default of each.
-    """
+    """Frames are run-global; a stretch is [first, last)."""
 
     first_frame: int
-    last_frame: int
-    cursor_frame: int
-    end_frame: int
+    last_frame: int  # Of what is shown
+    cursor_frame: int  # End of what is drawn and counted
+    end_frame: int  # Of the session
     selected: tuple[int, int] | None
-    selection: str
-    stage: str | None
+    selection: str  # What was selected, in words
+    stage: str | None  # The stage or group that is chosen in all views; None: the default of each
 
     @property
     def first_s(self) -> float:
@@ -212,7 +188,6 @@ class Extent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the session is shown."""
         return (self.first_frame, self.last_frame) == (0, self.end_frame)
 
 
@@ -253,7 +228,6 @@ def selected_of(select: Sequence[str], session: Session, frames: int) -> Selecte
 
 
 def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
-    """A range as frames; PictureError outside the session."""
     first = 0 if ends[0] is None else round(ends[0] / FRAME_S)
     last = frames if ends[1] is None else round(ends[1] / FRAME_S)
     if ends != (None, None) and not 0 <= first < last <= frames:

@@ -32,11 +32,7 @@ from profiler.session.files import own_files
 
 
 class SessionPictures:
-    """A session opened once; close it at the end.
-
-    Raises:
-        SessionError: the session cannot be read.
-    """
+    """A session opened once, SessionError if it cannot be read; close it at the end."""
 
     def __init__(self, session: str | os.PathLike[str]) -> None:
         need_no_display()
@@ -54,9 +50,8 @@ class SessionPictures:
     def write(self, wanted: PictureRequest, out: str | os.PathLike[str]) -> None:
         """Write a picture; the suffix of `out` decides the kind.
 
-        Raises:
-            PictureError: what is wanted is not in the session, or no picture has it.
-            OutputError: the file cannot be written.
+        Raises PictureError for what is not in the session or no picture has, OutputError for a file that cannot be
+        written.
         """
         target = Path(out)
         kind = kind_of(target)
@@ -78,7 +73,6 @@ class SessionPictures:
         return picture(make, kind, wanted.size, scale=scale or wanted.scale, theme=wanted.theme, name=name)
 
     def _views(self, wanted: PictureRequest, whole: Snapshot, kind: str) -> Make:
-        """What makes the views between headline and caption."""
         extent = extent_of(wanted, whole)
 
         def make() -> tuple[QWidget, Mapping[str, str]]:

@@ -131,7 +131,6 @@ def _moved(group: re.Match[str]) -> str:
 
 
 def _outlined(text: re.Match[str]) -> str:
-    """The outline of a line of text."""
     letters = html.unescape(text["text"])
     slanted = text["style"] != "normal"
     font = QFont(html.unescape(text["family"]), -1, int(text["weight"]), slanted)

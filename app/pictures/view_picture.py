@@ -51,7 +51,6 @@ class Dot(QWidget):
         self.setFixedSize(12, 16)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw it."""
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(theme().color("accent" if self._on else "muted"), 1.6))
@@ -60,14 +59,7 @@ class Dot(QWidget):
 
 
 class ViewPicture(QWidget):
-    """Headline, views and caption.
-
-    Args:
-        views: in the order of the registry.
-        headline: what stands above them.
-        caption: lines below them.
-        width: in points; what the arrangement depends on.
-    """
+    """Headline, views in the order of the registry, and caption, arranged for a width in points."""
 
     def __init__(self, views: Sequence[View], headline: Headline, caption: Sequence[str], width: int) -> None:
         super().__init__()

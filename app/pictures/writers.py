@@ -31,7 +31,6 @@ from profiler.files.outputs import writing
 
 @contextmanager
 def themed(name: str) -> Iterator[None]:
-    """Use the theme `name` within the context."""
     before = theme().name
     # Without a style sheet no window has set a theme yet.
     if name != before or not QApplication.instance().styleSheet():  # type: ignore[union-attr]
@@ -44,10 +43,7 @@ def themed(name: str) -> Iterator[None]:
 
 
 def lay_out(widget: QWidget, size: QSize) -> None:
-    """Lay `widget` out at `size` without showing it, and without anything that makes sense only on a screen.
-
-    Raises PictureError if it needs more room.
-    """
+    """Lay `widget` out without showing it or what makes sense only on a screen; PictureError if it needs more room."""
     views = [widget] if isinstance(widget, View) else widget.findChildren(View)
     for part in (part for view in views for part in view.header_controls):
         part.hide()
@@ -133,18 +129,10 @@ def write_picture(
 def picture(
     make: Make, kind: str, size: tuple[int, int] | None, *, scale: float, theme: str, name: str = "the picture"
 ) -> bytes:
-    """Return a picture of the widget that `make` makes, as the file of a kind.
+    """Return a picture of the widget that `make` makes in the theme, as the file of a kind (png, svg or pdf).
 
-    Args:
-        make: called in the theme of the picture.
-        kind: "png", "svg" or "pdf".
-        size: width and height in points; the widget's own if None.
-        scale: pixels per point of a PNG.
-        theme: "dark" or "light".
-        name: begins sentences about the size.
-
-    Raises:
-        PictureError: unknown theme, impossible size.
+    `size`: in points; the widget's own if None. `scale`: pixels per point of a PNG. `name` begins sentences about the
+    size. Raises PictureError for an unknown theme or an impossible size.
     """
     if theme not in THEMES:
         raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
@@ -189,9 +177,7 @@ def _file(widget: QWidget, kind: str, scale: float, origin: Mapping[str, str]) -
     title, about = caption(origin) or "asrscope", json.dumps(dict(origin))
     if kind == "png":
         return _png(widget, scale, about)
-    if kind == "svg":
-        return svg(widget, title, about)
-    return _pdf(widget, title, about)
+    return svg(widget, title, about) if kind == "svg" else _pdf(widget, title, about)
 
 
 def _png(widget: QWidget, scale: float, about: str) -> bytes:

@@ -77,7 +77,6 @@ class Desk(QWidget):
     # -- layout ------------------------------------------------------------------------
 
     def arrange(self, name: str) -> None:
-        """Take on a layout that comes with the program."""
         self._by_hand = False
         self._share_width()
         self.docks.arrange(name)
@@ -140,7 +139,6 @@ class Desk(QWidget):
         return view
 
     def show_result(self, page: QWidget) -> None:
-        """Show the page of a task."""
         cast("ResultsView", self.views["results"]).show_result(page)
         self.docks.open("results")
 

@@ -61,7 +61,6 @@ class DockTitle(QFrame):
         return button
 
     def show_tabbed(self, tabbed: bool) -> None:
-        """Leave the title to the tab, if there is one."""
         if (label := self.findChild(Label, "card-title")) is not None:
             label.setVisible(not tabbed)
         if self._note is not None:
@@ -134,7 +133,6 @@ class ViewDock(QDockWidget):
 
     @property
     def title(self) -> DockTitle:
-        """The header of its view."""
         title = self.view.header.parentWidget()
         assert isinstance(title, DockTitle)
         return title

@@ -124,7 +124,6 @@ class Docks(QMainWindow):
         self._later.start()
 
     def save(self) -> QByteArray:
-        """What `restore` takes."""
         return self.saveState(VERSION) if self._before is None else self._before
 
     def restore(self, state: QByteArray, begun_with: str = "") -> bool:
@@ -166,14 +165,12 @@ class Docks(QMainWindow):
         return tuple(view_id for view_id, dock in self.docks.items() if not dock.asleep)
 
     def open(self, view_id: str, shown: bool = True) -> None:
-        """Open a view, in front, or close it."""
         dock = self.docks[view_id]
         dock.setVisible(shown)
         if shown:
             dock.raise_()
 
     def go_to(self, view_id: str) -> None:
-        """Open a view and give it the keyboard."""
         if self._before is not None:
             self._hide_others(view_id)
         self.open(view_id)

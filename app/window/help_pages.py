@@ -80,7 +80,6 @@ def terms(parent: QWidget) -> Page:
 
 
 def about(parent: QWidget) -> Page:
-    """Which version of the program, of Python and of the libraries."""
     from profiler.machine import describe as machine
 
     own = machine.own_version()

@@ -116,7 +116,6 @@ class LayoutChoice(QObject):
             desk.restore_width(width)
 
     def remember(self) -> None:
-        """Keep what the desk looks like for the next start."""
         if self._desk is None:
             return
         self._memory.remember_state(NOW, self._desk.save_layout())
@@ -127,11 +126,9 @@ class LayoutChoice(QObject):
             self._memory.remember_state(WIDTH, width)
 
     def own(self) -> list[str]:
-        """The names of the user's own layouts."""
         return self._memory.layouts()
 
     def take(self, name: str) -> None:
-        """Take on a layout."""
         if self._desk is None:
             return
         if name in NAMES:
@@ -148,7 +145,6 @@ class LayoutChoice(QObject):
         self.take(self.name)
 
     def ask(self) -> TextQuestion:
-        """Ask for a name, and save the layout under it."""
         title, label = self.tr("Save the layout"), self.tr("Name of the layout")
         return ask_text(self._window, title, label, "" if self.name in NAMES else self.name, self.save)
 

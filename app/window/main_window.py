@@ -44,7 +44,6 @@ class MainWindow(FirstWindow):
             self.complete()
 
     def complete(self) -> None:
-        """Make all that is behind the first picture."""
         from app.model.bookmarks import Bookmarks
         from app.model.conditions import Conditions
         from app.model.hints import Hints
@@ -203,7 +202,6 @@ class MainWindow(FirstWindow):
         self.runs.demo_preset(name)
 
     def use_bundled(self) -> None:
-        """Decode the bundled voices in the next run."""
         from app.model import audio_choice
 
         if (bundled := audio_choice.bundled()) is not None:
@@ -277,7 +275,6 @@ class MainWindow(FirstWindow):
         self.actions_.refresh()
 
     def open_palette(self) -> None:
-        """Show the command palette."""
         if self._palette is None:
             from app.window.actions import search_results
             from app.window.palette import Palette
@@ -300,7 +297,6 @@ class MainWindow(FirstWindow):
     # -- updating ----------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring buttons, texts and titles up to date."""
         self.updates.refresh()
 
     def _register_again(self) -> None:
@@ -346,7 +342,6 @@ class MainWindow(FirstWindow):
         return super().focusNextPrevChild(forward)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open a session or choose audio."""
         paths = [Path(u.toLocalFile()) for u in event.mimeData().urls() if u.isLocalFile()]
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()

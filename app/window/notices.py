@@ -127,7 +127,6 @@ class Notices(QWidget):
         runs.begun.connect(banner.dismiss)
 
     def written(self, path: Path) -> Banner:
-        """Say where a file is, with what one does next with it."""
         banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)
         banner.add_button(self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(str(path)))
         banner.add_button(self.tr("Show in folder"), lambda: open_outside(path.parent))
@@ -148,7 +147,6 @@ class Notices(QWidget):
         return self._show(Banner("question", text, self))
 
     def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
-        """Show long work in progress, with a button to cancel it."""
         banner = Banner("progress", text, self)
         if cancel is not None:
             banner.add_button(self.tr("Cancel"), cancel)

@@ -46,7 +46,6 @@ class Row(QStyledItemDelegate):
         return QSize(200, ROW_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw text, group and keys; dimmed if the action is not available."""
         tokens = theme()
         area = option.rect.adjusted(2, 1, -2, -1)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -104,14 +103,12 @@ class Palette(QDialog):
         lay_out(QVBoxLayout(self), frame, margins=NONE)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Start empty, at the top centre of the window."""
         super().showEvent(event)
         self.line.clear()
         self._filter("")
         self.line.setFocus()
 
     def open_over(self, window: QWidget) -> None:
-        """Show the palette over ``window``."""
         self.resize(min(WIDTH, window.width() - 40), MAX_ROWS * ROW_HEIGHT + 60)
         corner = window.mapToGlobal(window.rect().topLeft())
         self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 80)

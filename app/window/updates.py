@@ -24,7 +24,6 @@ class Updates:
         self._snapshot: Snapshot | None = None
 
     def refresh(self) -> None:
-        """Bring buttons, texts and titles up to date."""
         w, desk = self._w, self._w.made_desk
         from app.style.plain_text import set_title
 
@@ -78,7 +77,6 @@ class Updates:
         self.show_latency()
 
     def show_scope(self) -> None:
-        """Say where the scope lies that is not in view."""
         if self._snapshot is not None:
             first, last = self._w.axis.visible
             scope = self._snapshot.desk.scope

@@ -42,7 +42,6 @@ class Choice(Button):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def hasHeightForWidth(self) -> bool:
-        """The second line wraps."""
         return True
 
     def heightForWidth(self, width: int) -> int:
@@ -74,7 +73,6 @@ class SessionRow(Button):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """F2: ask for another name."""
         if self._is_rename(event):
             self.rename.emit()
         else:
@@ -85,7 +83,6 @@ class SessionRow(Button):
             self.menu().popup(event.globalPos())
 
     def menu(self) -> QMenu:
-        """Open and rename."""
         menu = new_menu("", self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         add_entry(menu, self.tr("Open"), self.click)
@@ -181,7 +178,6 @@ class Welcome(Scrolled):
         return button
 
     def show_recent(self, sessions: list[Path]) -> None:
-        """List recent sessions; say so when there are none."""
         while (item := self._recent.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
                 widget.hide()

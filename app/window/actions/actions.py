@@ -97,18 +97,15 @@ class Registry(QObject):
         return self._qactions[action_id]
 
     def groups(self) -> dict[str, list[Action]]:
-        """Return the actions by group, both in the order of registration."""
         found: dict[str, list[Action]] = {}
         for action in self:
             found.setdefault(action.group, []).append(action)
         return found
 
     def unavailable_reason(self, action_id: str) -> str | None:
-        """Why the action is unavailable; None if it is available."""
         return self._actions[action_id].enabled.unavailable_reason()
 
     def trigger(self, action_id: str) -> bool:
-        """Run the action if it is available; return whether it ran."""
         action = self._actions[action_id]
         if not action.enabled():
             return False
@@ -116,7 +113,6 @@ class Registry(QObject):
         return True
 
     def refresh(self) -> None:
-        """Update enabled and checked states."""
         for key, action in self._actions.items():
             made = self._qactions[key]
             why = action.enabled.unavailable_reason() or ""

@@ -198,7 +198,6 @@ def _help(w: MainWindow) -> list[Action]:
     add = partial(Action, tr("Help"))
 
     def show(name: str) -> None:
-        """Show one of the help pages, loaded now."""
         from app.window import help_pages
 
         open_dialog(help_pages.PAGES[name](w))

@@ -28,7 +28,6 @@ PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)
 
 
 def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:
-    """Open the dialog of a picture of the desk, or of one view."""
     from app.views.words import WordsView
     from app.window.pictures.dialog import PictureDialog
 
@@ -94,7 +93,6 @@ def ask_picture(w: MainWindow, wanted: PictureRequest, form: str = "png") -> Pat
 
 
 def ask_data(w: MainWindow, form: Format) -> None:
-    """Ask for a file, then write the data of the session."""
     if (session := w.playhead.path) is None:
         return
     kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"

@@ -43,7 +43,6 @@ class Files(QObject):
     # -- in --------------------------------------------------------------------------------
 
     def open_session(self, path: str | Path) -> bool:
-        """Show a session, or the study in a folder; return whether that worked."""
         if os.path.isdir(path):
             return self.open_study(Path(path))
         if not self._works(partial(self._playhead.open, path)):
@@ -54,7 +53,6 @@ class Files(QObject):
         return True
 
     def open_study(self, folder: Path) -> bool:
-        """Show the study of a sweep; return whether there is one."""
         from app.model.study import read  # not before it is asked for
 
         there = self._works(partial(read, folder))
@@ -72,7 +70,6 @@ class Files(QObject):
         return True
 
     def ask_study(self) -> None:
-        """Ask for the folder of a study."""
         last = self._memory.text(STUDY)
         start = str(Path(last).parent) if last and os.path.isdir(last) else _sessions_folder()
         title = self.tr("Choose the folder of a study, which a sweep has made")
@@ -90,7 +87,6 @@ class Files(QObject):
         menu.aboutToHide.connect(menu.deleteLater)
 
     def ask_session(self) -> None:
-        """Ask which session to open."""
         kinds = self.tr("Sessions (*{0});;All files (*)").format(SESSION_SUFFIX)
         path, _ = QFileDialog.getOpenFileName(self._w, self.tr("Open a session"), _sessions_folder(), kinds)
         if path:
@@ -105,7 +101,6 @@ class Files(QObject):
         return bool(paths) and self.take_audio(paths)
 
     def pick_audio(self) -> list[Path]:
-        """Ask for audio files and return them, none if the dialog was cancelled."""
         read = [*sorted(formats.SUFFIXES | formats.RAW), *TRANSCRIPTS_SUFFIXES]
         patterns = " ".join(f"*{suffix}" for suffix in read)
         kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
@@ -123,7 +118,6 @@ class Files(QObject):
         return str(Path(known[0]).parent) if known else str(Path.home())
 
     def take_audio(self, paths: list[Path]) -> bool:
-        """Choose audio by paths; return whether it can be decoded."""
         return self._works(lambda: self._w.take_audio(audio_choice.chosen(paths)))
 
     def drop(self, paths: list[Path]) -> None:
@@ -154,7 +148,6 @@ class Files(QObject):
         self._w.show_welcome()
 
     def ask_delete(self) -> None:
-        """Ask whether the session shown is to go."""
         if (path := self._playhead.path) is not None:
             banner = self._notices.ask(self.tr("Move {0} to the bin?").format(path.name))
             banner.add_choice(self.tr("Move to the bin"), lambda: self.delete(path))
@@ -209,7 +202,6 @@ class Files(QObject):
     # -- out -------------------------------------------------------------------------------
 
     def save_copy(self) -> None:
-        """Ask for a file and copy the session there."""
         source = self._playhead.path
         if source is None or self._playhead.live:
             return
@@ -220,7 +212,6 @@ class Files(QObject):
             self.copy_to(source, target)
 
     def copy_to(self, source: Path, target: Path) -> None:
-        """Copy a finished session."""
         from profiler.session.files import own_files  # not before the window has been painted
 
         target = target if target.suffix else target.with_suffix(SESSION_SUFFIX)

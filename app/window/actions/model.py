@@ -46,7 +46,6 @@ class ModelFolder(QObject):
         """A folder, and sentences about what stands in it."""
 
     def ask(self) -> None:
-        """Ask for the folder of a model."""
         known = str(settings.get(self._pipeline.next, settings.FOLDER)) or str(Path.home())
         title = self.tr("Choose the folder of an acoustic model: Kaldi, Vosk or CMUSphinx")
         folder = QFileDialog.getExistingDirectory(self._w, title, known)
@@ -76,7 +75,6 @@ class ModelFolder(QObject):
         return said if folder == read and said else Path(folder).name
 
     def end(self) -> None:
-        """Read no more of a folder chosen before."""
         if self._reading is not None:
             self._reading.kill()
             self._reading.deleteLater()

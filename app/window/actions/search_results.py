@@ -64,8 +64,6 @@ def _has(query: str, text: str) -> bool:
 
 
 def actions(registry: Registry) -> list[SearchResult]:
-    """Every action of the window."""
-
     def rank(text: str, group: str, help: str, query: str) -> int | None:
         ranks = [score(query, text), HELPED if query and help and _has(query, help) else None]
         if (beside := score(query, f"{group} {text}")) is not None:

@@ -73,7 +73,6 @@ def register_bookmarks(actions: Registry, w: MainWindow) -> None:
 
 
 def ask_note(w: MainWindow) -> TextQuestion | None:
-    """Ask for the note of what is selected now."""
     frames, known = w.axis.selected_frames, w.bookmarks.selected
     if frames is None:
         return None

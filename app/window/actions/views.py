@@ -87,7 +87,6 @@ def _scale(w: MainWindow) -> list[Action]:
 
 
 def _spectrogram(w: MainWindow) -> Action:
-    """The action in `SPEECH`."""
     words = cast("WordsView", w.desk.views["words"])
     words.set_spectrogram(w.memory.text(SPECTROGRAM) == "on")
 

@@ -32,7 +32,6 @@ class Menus:
         self._recent.aboutToShow.connect(self._fill_recent)
 
     def fill(self) -> None:
-        """Rebuild the menus from the current actions."""
         bar = self._w.menuBar()
         for old in bar.actions():
             old.menu().deleteLater()
@@ -78,7 +77,6 @@ class Menus:
         parent.insertMenu(first, menu)
 
     def open_export(self, button: QWidget) -> None:
-        """Show the export menu above `button`."""
         size = self._export.sizeHint()
         corner = button.mapToGlobal(button.rect().topRight())
         corner.setX(corner.x() - size.width())

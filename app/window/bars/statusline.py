@@ -50,7 +50,6 @@ class HintStrip(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show the present hint."""
         hint = self._hints.current
         self.is_wanted = hint is not None
         self.setVisible(self.is_wanted)
@@ -103,7 +102,6 @@ class StatusLine(QFrame):
         self.machine.setVisible(not (said or hinted))
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
-        """Show the figures of the session, or what is known without one."""
         if snapshot is None:
             self.show_message("")
             self.cost.set_full(self.tr("no session open"))

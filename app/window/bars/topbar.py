@@ -102,7 +102,6 @@ class Recording(Label):
         self.setIndent(14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw text and dot."""
         super().paintEvent(event)
         if self.text():
             with QPainter(self) as painter:
@@ -196,7 +195,6 @@ class TopBar(QFrame):
         return button
 
     def refresh(self) -> None:
-        """Show toggles, preset and device according to the settings."""
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
@@ -266,7 +264,6 @@ class TopBar(QFrame):
         self.wer.show_value(f"{100 * rate:.1f} %", note, tip, desk.errors.name)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Hide what matters least if there is little room."""
         super().resizeEvent(event)
         wide = self.width() >= NARROW
         self.device.setVisible(wide)

@@ -58,7 +58,6 @@ class ScrubBar(QSlider):
         self.valueChanged.connect(self.sought)
 
     def show_position(self, frame: int, last: int) -> None:
-        """Move the knob without emitting a signal."""
         with QSignalBlocker(self):
             self.setMaximum(last)
             self.setValue(frame)
@@ -70,17 +69,14 @@ class ScrubBar(QSlider):
             self.update()
 
     def x_of(self, frame: float) -> float:
-        """Return the pixel of a frame."""
         room = self.width() - 2 * MARGIN
         return MARGIN + room * (frame / self.maximum() if self.maximum() > 0 else 0.0)
 
     def frame_at(self, x: float) -> int:
-        """Return the frame under a pixel."""
         room = max(1, self.width() - 2 * MARGIN)
         return round(min(max((x - MARGIN) / room, 0.0), 1.0) * self.maximum())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Jump there."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.setSliderDown(True)
             self.setValue(self.frame_at(event.position().x()))
@@ -94,7 +90,6 @@ class ScrubBar(QSlider):
         self.setSliderDown(False)
 
     def event(self, event: QEvent) -> bool:
-        """Show which marker is under the mouse."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             x = event.pos().x()
             near = [m for m in self.marks if abs(self.x_of(m.frame) - x) <= NEAR]
@@ -107,7 +102,6 @@ class ScrubBar(QSlider):
         return QSize(200, 30)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw track, elapsed part, utterances, markers, knob."""
         tokens = theme()
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -196,7 +190,6 @@ class Transport(QFrame):
         self.refresh()
 
     def change_speed(self, step: int) -> None:
-        """Replay at the next lower or higher speed."""
         at = min(max(SPEEDS.index(self._playhead.speed) + step, 0), len(SPEEDS) - 1)
         self._playhead.set_speed(SPEEDS[at])
         self.speed.setCurrentIndex(at)
@@ -206,7 +199,6 @@ class Transport(QFrame):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show whether the view is live, paused or playing."""
         playhead = self._playhead
         self._fit()
         self._show_live()
@@ -247,7 +239,6 @@ class Transport(QFrame):
         self.refresh()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Move the knob, update ticks and texts, with the figures."""
         if snapshot.moving and snapshot.desk is self._told:
             return
         self._told = snapshot.desk

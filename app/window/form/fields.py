@@ -61,7 +61,6 @@ class PathBox(QLineEdit):
         menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
 
     def offered(self) -> QMenu:
-        """The menu of the button."""
         menu = QMenu(self)
         for name in self._names:
             entry = add_entry(menu, name, partial(self._take, name))
@@ -72,7 +71,6 @@ class PathBox(QLineEdit):
         return menu
 
     def choose(self) -> None:
-        """Ask for a file or a folder, starting at the current one."""
         named = not self.path or self.path in self._names
         start = "" if named else str(Path(self.path).parent)
         if self._folder:
@@ -123,7 +121,6 @@ class PathBox(QLineEdit):
         self._show()
 
     def resizeEvent(self, event: QtGui.QResizeEvent) -> None:
-        """Keep the button on the right and the path within the field."""
         super().resizeEvent(event)
         y = (self.height() - BUTTON.height()) // 2
         place = QRect(self.width() - BUTTON.width() - 3, y, BUTTON.width(), BUTTON.height())
@@ -173,7 +170,6 @@ class Dot(QWidget):
             set_tip(self, self.tr("can change during a run"))
 
     def paintEvent(self, _event: QtGui.QPaintEvent) -> None:
-        """Draw the dot, or nothing."""
         if not self._live:
             return
         with QtGui.QPainter(self) as painter:
@@ -300,7 +296,6 @@ class Field(QWidget):
         self.refused.emit(option.key, sentence.format(self.tr(option.title), *ends, text))
 
     def show_value(self, value: Value) -> None:
-        """Show a value without emitting a signal."""
         if value != self._value:
             self._value = value
             self._show_tip()
@@ -321,7 +316,6 @@ class Field(QWidget):
         self.title.allow_lines(1 if waits else 2)
 
     def show_acting(self, acts: bool) -> None:
-        """Dim the title if the switch of this setting is off."""
         name = "" if acts and self.unavailable_reason is None else "muted"
         if name != self.title.objectName():
             self.title.setObjectName(name)

@@ -28,7 +28,6 @@ from profiler.plain import counted
 
 
 def _more_button() -> ToolButton:
-    """Unfolds what is not shown at first."""
     button = styled(ToolButton(), 0.85)
     button.setObjectName("form-more")
     button.setCheckable(True)
@@ -79,7 +78,6 @@ class Layer(QWidget):
         return self.more.isChecked() or not self._is_folded(option) or self._waits(option.key)
 
     def fold(self) -> None:
-        """Show the main settings, and the rest on request."""
         for key, option in self.options.items():
             if (shown := self.shows(option)) or key in self._fields:
                 self._fields[key].setVisible(shown)
@@ -119,7 +117,6 @@ class SettingsSource(QWidget):
         self.show_which(True, False, False)
 
     def show_which(self, editing: bool, offered: bool, running: bool) -> None:
-        """Show the choice where there is one."""
         self.said.set_full(self.tr("settings of this run") if running else self.tr("settings of the next run"))
         self.said.setVisible(not offered)
         for button, chosen in ((self.recorded, not editing), (self.next, editing)):
@@ -214,7 +211,6 @@ class PipelineForm(QFrame):
         self.model.setVisible(bool(about))
 
     def refresh(self) -> None:
-        """Update every value."""
         recorded = self.pipeline.recorded is not None
         if self.property("recorded") != recorded:
             self.setProperty("recorded", recorded)
@@ -303,7 +299,6 @@ class PipelineForm(QFrame):
             layer.setVisible(any(map(layer.shows, layer.options.values())) or (usual and not query))
 
     def reveal(self, key: str) -> None:
-        """Bring a setting into view and give it the keyboard."""
         field = self.fields[key]
         self.search.clear()
         if field.isHidden():

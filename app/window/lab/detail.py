@@ -124,7 +124,6 @@ class LabDetail(QWidget):
         self.table.fit_columns()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer the picture and its values."""
         chart = None if self._past is None else self._past.record.chart
         over = self.card.isVisible() and self.card.rect().contains(self.card.mapFrom(self, event.pos()))
         if chart is not None and over:
@@ -138,7 +137,6 @@ class LabDetail(QWidget):
     # -- what is shown --------------------------------------------------------------------------
 
     def show_past(self, past: Past | None) -> None:
-        """Show what came of the last run."""
         self._past = past
         finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)
         self._show_nothing()
@@ -150,7 +148,6 @@ class LabDetail(QWidget):
             self.about.set_full(f"{ago(past.when)} · {past.path.name}")
 
     def _show_nothing(self) -> None:
-        """Say why there is no picture."""
         if self._running:
             self.card.show_nothing(self.tr("It is being measured."))
         elif self._past is None:

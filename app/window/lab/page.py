@@ -161,7 +161,6 @@ class LabPage(QStackedWidget):
             self.detail.show_past(past)
 
     def show_lab(self, name: str) -> None:
-        """Show one lab."""
         if self.detail is None or self.detail.name != name:
             if self.detail is not None:
                 self.removeWidget(self.detail)
@@ -182,7 +181,6 @@ class LabPage(QStackedWidget):
             self.gallery.ensureWidgetVisible(tile)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc goes back to the gallery."""
         if event.key() == Qt.Key.Key_Escape and self.currentWidget() is not self.gallery:
             self.show_gallery()
         else:
@@ -210,6 +208,5 @@ class LabPage(QStackedWidget):
             self.detail.show_problem(sentence)
 
     def shutdown(self) -> None:
-        """End what is under way because the window closes."""
         self._reading.stop()
         self.runs.control.shutdown()

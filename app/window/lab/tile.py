@@ -64,14 +64,12 @@ class LabTile(Button):
         return QSize(SMALLEST, HEIGHT)
 
     def show_past(self, past: Past | None) -> None:
-        """Show what came of the last run."""
         self.past = past
         self._drawn.drop()
         describe(self, description=self.state_text())
         self.update()
 
     def show_running(self, running: bool, share: float | None = None) -> None:
-        """Show that the lab is under way, and how much of it is done."""
         if (running, share) != (self._running, self._share):
             self._running, self._share = running, share
             describe(self, description=self.state_text())
@@ -89,7 +87,6 @@ class LabTile(Button):
         return " · ".join([*parts, tr("needs a GPU")] if self.lab.wants_device else parts)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the card over the button."""
         super().paintEvent(event)
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

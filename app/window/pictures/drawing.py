@@ -48,7 +48,6 @@ class Drawing(QObject):
             self._send()
 
     def stop(self) -> None:
-        """End the process."""
         process, self._process = self._process, None
         if process is not None:
             process.blockSignals(True)

@@ -120,7 +120,6 @@ class Comparison(TaskPage):
         self.add_table(Table(tr("Roofline of B and A"), *point_table(b, a, "A")))
 
     def _offer(self, session: str | None, verdict: str) -> None:
-        """What can be done next."""
         if session is not None:
             self.sessions = (Path(session),)
             self.open_new.show()
@@ -158,7 +157,6 @@ class FrameTimesPage:
 
 
 def begin(w: MainWindow) -> None:
-    """Ask for a session, and compare the one shown with it."""
     if (session := w.playhead.session) is None:
         return
     kinds = tr("Sessions (*{0})").format(SESSION_SUFFIX)
@@ -169,7 +167,6 @@ def begin(w: MainWindow) -> None:
 
 
 def arms(w: MainWindow) -> None:
-    """Compare A and B of the session shown."""
     if (session := w.playhead.session) is not None:
         _show(w, Comparison((session.path,), w, unavailable_reason=w.bench.machine_reason))
 

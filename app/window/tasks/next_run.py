@@ -81,7 +81,6 @@ class PlaylistPage(FormPage):
         return [self.list.item(row).data(PATH) for row in range(self.list.count())]
 
     def add(self, paths: Sequence[str | Path]) -> None:
-        """Append files and folders that are not there yet."""
         known = set(self.paths())
         for path in dict.fromkeys(map(str, paths)):
             if path in known:
@@ -97,7 +96,6 @@ class PlaylistPage(FormPage):
         return sorted(index.row() for index in self.list.selectedIndexes())
 
     def _move(self, step: int) -> None:
-        """Move what is selected up (−1) or down (1) by one place."""
         rows = self._rows()
         for row in rows if step < 0 else reversed(rows):
             item = self.list.takeItem(row)
@@ -163,7 +161,6 @@ class MicrophonePage(FormPage):
         self._timer.timeout.connect(self._drain)
 
     def accept(self) -> None:
-        """Begin to record, or finish and decode."""
         if self._recording is not None:
             self._finish()
             return
@@ -214,7 +211,6 @@ class MicrophonePage(FormPage):
 
 
 def microphone(w: MainWindow) -> None:
-    """Show the page; where nothing can record, the window says why."""
     try:
         devices = inputs()
     except SoundError as error:
@@ -268,7 +264,6 @@ class RunOnPage(FormPage):
         return Elsewhere(self.host.currentText().strip(), (audio,) if audio else (), transcripts or None)
 
     def _check(self) -> None:
-        """Say what to enter as long as the name cannot be one."""
         try:
             ssh(self.elsewhere.host)
             text = ""

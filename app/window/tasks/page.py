@@ -107,7 +107,6 @@ class FormPage(Page):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter presses the button, Esc closes."""
         if event.key() in ENTER:
             self.take.click()
         elif event.key() == Qt.Key.Key_Escape:
@@ -163,7 +162,6 @@ class TaskPage(Page):
             self.begin(words)
 
     def _make_row(self, title: str) -> None:
-        """Make what the strip shows of it."""
         self.row = QWidget(self)
         name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
         self.bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
@@ -228,7 +226,6 @@ class TaskPage(Page):
         return process.state() != QProcess.ProcessState.NotRunning
 
     def add_buttons(self, *buttons: Button) -> None:
-        """Put buttons below all else."""
         for button in buttons:
             self._buttons.addWidget(button, *divmod(self._buttons.count(), BUTTONS))
 
@@ -321,12 +318,10 @@ class TaskPage(Page):
         self._leave(waits=True)
 
     def _say(self, text: str, *shorter: str) -> None:
-        """Say how far it is, on the page and in the strip."""
         self.state.setText(text)
         self.progress.set_full(text, *shorter)
 
     def _show_progress(self, line: str) -> None:
-        """Say what is done."""
         found = SHARE.match(line)
         self._step = found["step"].partition(":")[0] if found else line  # what follows are names of kernels
         self._show_time()
@@ -375,7 +370,6 @@ class Boxed(QFrame):
         lay_out(QVBoxLayout(self), self._scrolled, margins=(10, 6, 6, 6))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the height to the width."""
         super().resizeEvent(event)
         height = self._label.heightForWidth(self._scrolled.viewport().width())
         room = TALLEST * self._label.fontMetrics().lineSpacing()

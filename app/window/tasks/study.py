@@ -227,7 +227,6 @@ class StudyPage(TaskPage):
             self.choose(number)
 
     def _offer(self) -> None:
-        """What can be done with the trial that is chosen."""
         trial, why = self._trial(self.chosen), tr("Choose a trial first.")
         if trial is not None:
             why = "" if trial.state == "done" else tr("This trial has no result.")
@@ -263,7 +262,6 @@ class StudyPage(TaskPage):
                 self.limit.setValue(float(f"{1.005 * max(self._figures(name), default=0.0):.3g}"))
 
     def _show_fastest(self, choose: bool) -> None:
-        """Name the fastest trial within the limit, and `choose` it."""
         name, limit = str(self.objective.currentData()), self.limit.value()
         study, trial = self.study, self.study.fastest(name, limit)
         wanted = f"{tr(OBJECTIVES[name].title)} ≤ {texts.figure_text(limit, name)}"
@@ -327,7 +325,6 @@ class StudyPage(TaskPage):
             self.write_table(target)
 
     def write_table(self, path: Path) -> None:
-        """Write the trials as CSV, and say so."""
         try:
             write_csv(self.study, path)
         except OutputError as problem:

@@ -77,7 +77,6 @@ class Row:
 
 
 def _hint(option: Option, now: Value) -> str:
-    """What can be entered as values."""
     parts = [tr("now {0}").format(value_text(now))]
     if option.minimum is not None and option.maximum is not None:
         parts.append(tr("from {0:g} to {1:g}").format(option.minimum, option.maximum))
@@ -124,7 +123,6 @@ class SweepPage(FormPage):
         self.rows[0].choose(FIRST)
 
     def add_row(self) -> None:
-        """Add a row for one more setting."""
         row = Row(self._options, self._config)
         line = QWidget()
         lay_out(QHBoxLayout(line), row.key, (row.values, 1), margins=NONE)
@@ -135,7 +133,6 @@ class SweepPage(FormPage):
         self._check()
 
     def _check(self) -> None:
-        """Say how many combinations there are, or what is wrong."""
         texts = [row.text for row in self.rows if row.text]
         keys = {text.partition("=")[0] for text in texts}
         if len(keys) < len(texts):

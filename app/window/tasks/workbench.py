@@ -33,23 +33,19 @@ class Workbench:
         self._w = w
 
     def machine_reason(self) -> str | None:
-        """Why the machine cannot be measured now, or None."""
         if not self._w.when.is_idle():
             return tr("A run is under way, which would disturb the measurement.")
         return self._w.runs.other_run()
 
     def audio_reason(self) -> str | None:
-        """Why the audio of the next run cannot be decoded for a measurement now, or None."""
         return self._w.when.has_audio.unavailable_reason() or self.machine_reason()
 
     def session_reason(self) -> str | None:
-        """Why no session can be decoded again now (explained, confirmed, audited), or None."""
         if not self._w.when.has_finished_session():
             return tr("That needs a finished session; stop the run or open one.")
         return self.machine_reason()
 
     def arms_reason(self) -> str | None:
-        """Why there are no two arms to compare, or None."""
         session = self._w.playhead.session
         if session is None or "ab" not in session.meta:
             return tr("No session of an A/B is shown.")
