@@ -76,7 +76,6 @@ class Recording:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         self.session.close()
 
     def refresh(self) -> bool:

@@ -61,7 +61,6 @@ def styled(label: W, size: float = 1.0, *, strong: bool = False, muted: bool = F
 
 
 def muted(text: str = "", size: float = 1.0) -> Label:
-    """A label in the colour of remarks."""
     return styled(Label(text), size, muted=True)
 
 

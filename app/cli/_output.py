@@ -43,7 +43,6 @@ class Shown(io.TextIOBase):
             beneath.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write `text` with non-printing characters escaped; line ends and tabs stay."""
         with self._trying():
             self.beneath.write(printable(text, keep="\n\t"))
         return len(text)
@@ -118,7 +117,6 @@ def printable_output() -> Iterator[None]:
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -135,7 +133,6 @@ def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help:
 def number_flag(
     parser: argparse.ArgumentParser, option: str, least: int, most: int, help: str, default: int | None = None
 ) -> None:
-    """Add an option that takes a whole number from `least` to `most`."""
     parser.add_argument(option, metavar="N", type=whole_number(least, most), default=default, help=help)
 
 
@@ -296,7 +293,6 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
             self._move("")
 
     def _move(self, text: str) -> None:
-        """Replace the last text with `text`."""
         stream = sys.stderr.beneath if isinstance(sys.stderr, Shown) else sys.stderr
         with contextlib.suppress(OSError):
             print(f"\r{text:{self._width}}", end="", file=stream, flush=True)

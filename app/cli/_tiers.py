@@ -35,7 +35,6 @@ def _tier(name: str, available: bool, grade: str, reason: str) -> Tier:
 
 
 def evidence() -> list[Tier]:
-    """Try every source of figures."""
     return [*spans(), *counters(), *samples(), *devices(), *roof_table()]
 
 

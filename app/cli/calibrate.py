@@ -182,7 +182,6 @@ def _ladder(table: RoofTable, disturbed: Collection[Key], caches: Iterable[Tree]
 
 
 def _rates(rates: Sequence[Roof], disturbed: Collection[Key]) -> Drawing:
-    """A bar for each kind of operation and some numbers of threads."""
     threads, title = _few(sorted({roof.threads for roof in rates})), "Sustained rates"
     shown = [roof for roof in rates if roof.threads in threads][:MOST_BARS]
     names = (f"{_title(roof)} ×{roof.threads}{' *' if roof.key in disturbed else ''}" for roof in shown)

@@ -65,7 +65,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _streams(text: str) -> tuple[int, int]:
-    """A number, or the smallest and the largest one, as LO..HI."""
     low, dots, high = text.partition("..")
     read = _output.whole_number(1, MOST_STREAMS)
     ends = read(low), read(high if dots else low)
@@ -149,7 +148,6 @@ def _cores(wanted: int | None) -> tuple[int, ...]:
 
 
 def _preset(arguments: argparse.Namespace) -> Preset:
-    """The settings of a stream. BadInput where they do not fit."""
     preset = _pipeline.preset(arguments)
     set_keys = {settings.parse_assignment(text)[0] for text in arguments.set}
     if not preset.config.stream.chunk_ms:
@@ -199,7 +197,6 @@ def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[S
 
 
 def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: int = 1) -> list[str]:
-    """The run of one stream."""
     from profiler.process import children
 
     chunk = f"stream.chunk_ms={preset.config.stream.chunk_ms}"

@@ -81,7 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> PictureRequest:
-    """Return the requested picture; raise BadInput for impossible options."""
     from app.pictures import request
 
     return request.PictureRequest(

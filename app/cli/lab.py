@@ -68,7 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _docs(arguments: argparse.Namespace) -> int:
-    """The page of the docs, of the sessions that are there."""
     from app.pictures.lab_page import write_page
     from pipelines import labs
 

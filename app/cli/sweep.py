@@ -109,7 +109,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:
-    """What the arguments say. BadInput where they do not fit."""
     from pipelines.experiments.sweep import space
 
     axes = space.parse_axes(arguments.over)

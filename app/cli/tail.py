@@ -98,7 +98,6 @@ def run_there(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
-    """Follow a session there to its end and report."""
     if arguments.out is None:
         raise BadInput("--on HOST needs --out FILE.asrs, the session here.")
     from profiler.remote import link

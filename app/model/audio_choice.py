@@ -65,7 +65,6 @@ def audio_in(folder: Path) -> list[Path]:
 
 
 def is_audio(path: Path) -> bool:
-    """Tell by its name whether ``path`` is an audio file."""
     return path.suffix.lower() in formats.SUFFIXES | formats.RAW
 
 

@@ -102,7 +102,6 @@ class Bookmarks(QObject):
         playhead.closed.connect(lambda: self._show(()))
 
     def delete_unavailable_reason(self) -> str | None:
-        """Why no bookmark can be deleted, or None."""
         return None if self.selected is not None else self.tr("No bookmark is selected; go to one first.")
 
     @property

@@ -25,7 +25,6 @@ class Condition:
 
 
 def condition(unavailable_reason: Callable[[Conditions], str | None]) -> cached_property[Condition]:
-    """Make a condition of a method that returns why it does not hold, or None."""
     return cached_property(lambda conditions: Condition(partial(unavailable_reason, conditions)))
 
 

@@ -144,7 +144,6 @@ class CurrentRun(QObject):
 
     @property
     def is_shown(self) -> bool:
-        """Whether the desk shows its session."""
         session = self._playhead.session
         return session is not None and str(session.path) == self.control.session
 

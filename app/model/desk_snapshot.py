@@ -281,7 +281,6 @@ def stage_line(row: StageRow, rows: Sequence[StageRow], own_ns: float, per_frame
 
 
 def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
-    """The parts of the own time."""
     own = 0.0 if parts is None else parts.own.time_ns
     if parts is None or own <= 0:
         return ()

@@ -35,7 +35,6 @@ class Change:
 
     @property
     def text(self) -> str:
-        """As written after `--set`."""
         return ", ".join(f"{key}={settings.value_text(value)}" for key, value in self.settings.items())
 
 
@@ -109,7 +108,6 @@ def _changes(group: str, config: Config) -> Iterator[Change]:
 
 
 def _helpful(group: str, c: Config) -> Iterator[Change]:
-    """What would make the stages of a group do less or wait less."""
     if group == "search":
         if (beam := c.search.beam - NARROWER) >= LEAST_BEAM:
             yield Change({"search.beam": beam}, f"beam {beam:g}", "fewer tokens in every frame")

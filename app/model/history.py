@@ -41,12 +41,10 @@ class History(QObject):
         playhead.closed.connect(self._forget)
 
     def back_unavailable_reason(self) -> str | None:
-        """Why there is no way back, or None."""
         why = self.tr("No other selection, range or stage was shown before.")
         return None if self._at or self._settled.isActive() else why
 
     def forward_unavailable_reason(self) -> str | None:
-        """Why there is no way forward, or None."""
         if self._at + 1 < len(self._places) and not self._settled.isActive():
             return None
         return self.tr("This is the newest selection, range and stage.")
@@ -117,13 +115,11 @@ class Undo(QObject):
         runs.begun.connect(self._forget)
 
     def undo_unavailable_reason(self) -> str | None:
-        """Why no change can be undone, or None."""
         if self._pipeline.locked or self._done:
             return self._pipeline.locked
         return self.tr("No setting was changed since the run began or the settings were loaded.")
 
     def redo_unavailable_reason(self) -> str | None:
-        """Why no change can be redone, or None."""
         if self._pipeline.locked or self._undone:
             return self._pipeline.locked
         return self.tr("No change of a setting was undone.")

@@ -66,7 +66,6 @@ class LabRuns(QObject):
         return None
 
     def runs_unavailable_reason(self) -> str | None:
-        """Why no other run may be started now, or None."""
         text = self.tr("The lab {0} is under way, which a run would disturb; stop it first.")
         return text.format(self._name) if self.control.busy else None
 

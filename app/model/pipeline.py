@@ -286,7 +286,6 @@ class Pipeline(QObject):
     # -- what is flipped on top -------------------------------------------------------------
 
     def toggle(self, key: str) -> Toggle:
-        """The toggle that setting `key` is."""
         return next(toggle for toggle in self.toggles if toggle.key == key)
 
     def places(self) -> list[list[Toggle]]:

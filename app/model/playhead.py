@@ -105,7 +105,6 @@ class Playhead(QObject):
 
     @property
     def path(self) -> Path | None:
-        """File of the session shown, or None."""
         return None if self.session is None else Path(self.session.path)
 
     def snapshot(self) -> Snapshot | None:
@@ -251,7 +250,6 @@ class Playhead(QObject):
         self._moved()
 
     def set_speed(self, speed: float) -> None:
-        """Set the replay speed, relative to audio time."""
         self.speed = speed
         self.mode_changed.emit()
 

@@ -135,7 +135,6 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def _last_config(session: Session) -> Config | None:
-    """The settings at the end; None where this version cannot read them."""
     with suppress(ConfigError):
         return settings.from_dict(session.configs[-1].tree)
     return None

@@ -45,7 +45,6 @@ class Memory:
     """Typed access to what is remembered; every value read back is checked. What cannot be written is forgotten."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Take the user's own file, or `file`."""
         place = QStandardPaths.StandardLocation.GenericConfigLocation
         self._file = file or Path(QStandardPaths.writableLocation(place), APPLICATION, FILE)
         self._values = self._read() or {}
@@ -99,7 +98,6 @@ class Memory:
         return QByteArray(state) if genuine else None
 
     def remember_state(self, key: str, state: QByteArray) -> None:
-        """Remember a geometry or layout under ``key``."""
         content = bytes(state.data())
         self.remember(key, f"{_seal(key, content)} {base64.b64encode(content).decode('ascii')}")
 
@@ -125,7 +123,6 @@ class Memory:
         self.remember("recent", [text, *others][:MAX_RECENT])
 
     def forget_session(self, path: Path) -> None:
-        """Take ``path`` off the list of recent sessions."""
         text = str(path.resolve())
         self.remember("recent", [t for t in self.texts("recent") if t != text])
 

@@ -82,7 +82,6 @@ def _stages(tree: Tree) -> Table:
 
 
 def _counters(tree: Tree) -> list[Part]:
-    """What the hardware counted of each stage, and what reading it costs."""
     about = tree.get("counters")
     if not about:
         return []
@@ -322,7 +321,6 @@ def _rate(tree: Tree) -> ErrorCount:
 
 
 def _errors(tree: Tree) -> str:
-    """The error rate of a tree or one of its rows, with what it is of."""
     count = _rate(tree)
     said = f"{tree['wer']:.1%}: {counted(count.errors, 'error', 'errors')} in {counted(count.words, *count.unit)}"
     if not count.characters:

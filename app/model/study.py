@@ -55,7 +55,6 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its settings, as `--set` takes them."""
         return " ".join(f"{key}={value_text(value)}" for key, value in self.settings.items())
 
 
@@ -136,7 +135,6 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         return tuple(dict.fromkeys(key for trial in self.trials for key in trial.settings))
 
     def chosen(self, trial: Trial) -> list[int | float | str | None]:
-        """The settings of a trial in the order of `keys`, as a table shows them."""
         values = map(trial.settings.get, self.keys)
         return [value_text(value) if isinstance(value, bool) else value for value in values]
 
@@ -178,7 +176,6 @@ def read(folder: Path) -> Study:
 
 
 def study_of(tree: Tree) -> Study:
-    """The study of a report (JSON object of `asrscope sweep`)."""
     return msgspec.convert(tree, Study)
 
 

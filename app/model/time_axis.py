@@ -291,13 +291,11 @@ class TimeAxis(QObject):
             self.scope_changed.emit()
 
     def choose_stage(self, name: str | None) -> None:
-        """Choose a stage or a group of stages in all views that show it; None: each shows its default."""
         if name != self.stage:
             self.stage = name
             self.stage_changed.emit()
 
     def _follow(self, mode: _Mode, following: bool = True) -> None:
-        """Somebody has chosen how the axis follows."""
         self._mode, self._chosen = mode, True
         self._set_following(following)
 

@@ -289,5 +289,4 @@ def advice(session: Session, words: Sequence[WordLatency]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as milliseconds: 74, 0.2."""
     return f"{1e3 * seconds:.0f}" if abs(seconds) >= 0.01 else f"{1e3 * seconds:.1f}"

@@ -79,19 +79,6 @@ def test_reports_are_printed_in_any_encoding(encoding, session, monkeypatch, cap
         assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
-def test_predictions_and_runs_are_printed_in_any_encoding(
-    full_session, bundled_speech, tmp_path, monkeypatch, short_runs
-):
-    """In this process: what they import takes longer than what they do."""
-    short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"
-    for words, said in (
-        (["whatif", full_session, "--scale", "search=0.5"], "Amdahl"),
-        (["run", "--preset", "gmm-quick", "--audio", short, "--out", out], "yes of course"),
-    ):
-        assert said in printed("ascii", monkeypatch, *words)
-
-
 def test_json_is_the_same_in_any_encoding(session):
     done = run_in_shell("", "show", session, "--json", PYTHONIOENCODING="cp1252")
     assert json.loads(done.stdout.decode("cp1252"))["session"] == str(session)

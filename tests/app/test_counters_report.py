@@ -58,15 +58,6 @@ def test_a_run_with_counters_tells_them_per_stage(capsys, speech, tmp_path):
     assert all(name in page for name in here)
 
 
-@pytest.mark.slow
-def test_a_run_without_counters_has_none(capsys, speech, tmp_path):
-    tree = reported(capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs")
-    assert tree["config"]["counters"] is False
-    assert tree["counters"] is None
-    assert all(row["counters"] is None for row in tree["stages"])
-    assert "ns_per_counter_read" not in tree["recorder"]
-
-
 class Floats:
     """1 000 of them, as far as a copy looks at a tensor. (torch itself stays out of the desk's process.)"""
 

@@ -8,15 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from command_line import here
 from pytestqt.qtbot import QtBot
 
-from app.cli.main import main
-from app.export import markdown
 from app.model import report_lines
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.window.notices import InputNotes, Notices
-from profiler.session.reader import Session
 from tests.profiler.profiler_sessions import KEPT, edit
 
 
@@ -29,28 +27,20 @@ def session(tmp_path: Path) -> Path:
     return path
 
 
-def test_text_says_it(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(session)]) == 0
-    text = capsys.readouterr().out
+def test_commands_say_it(session: Path) -> None:
+    text = here("show", session).stdout
     assert "1 error in 3 words; 1 of 2 utterances have a transcript" in text
     assert "note: 3 of 6 words have no pronunciation" in text
     assert "note: kal-8000-stereo: mixed down from 2 channels" in text
     assert "yes of  (no sentence of the grammar)" in text
     assert "yes of course not  (no sentence" not in text
-
-
-def test_the_report_says_it(session: Path) -> None:
-    with Session.open(session) as opened:
-        text = "\n".join(markdown.lines(opened))
+    text = here("report", session).stdout
     assert "1 of 2 utterances have a transcript" in text
     assert "kal-8000-stereo: mixed down from 2 channels" in text
-
-
-def test_a_comparison_says_it(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(session), str(session), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["transcribed"] == {"utterances": 1, "of": 2}
-    assert main(["compare", str(session), str(session)]) == 0
-    assert re.search(r"in B \(\d errors?\); 1 of 2 utterances have a transcript", capsys.readouterr().out)
+    compared = here("compare", session, session, "--json").stdout
+    assert json.loads(compared)["transcribed"] == {"utterances": 1, "of": 2}
+    text = here("compare", session, session).stdout
+    assert re.search(r"in B \(\d errors?\); 1 of 2 utterances have a transcript", text)
 
 
 def rows(*notes: tuple[str, str]) -> list[dict[str, object]]:

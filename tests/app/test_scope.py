@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sample_session import write_sample
 from views_desk import figures_of, settle
 
-from app.api import Recording
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.faster import candidates, unchanged
 from app.model.report import Selected, report
@@ -99,12 +98,6 @@ def test_all_that_shows_figures_of_a_scope_shows_the_same(recordings, data):
     if desk.frames:
         adds_up(desk)
         agrees(session, track, desk)
-
-
-def test_python_has_the_figures_of_a_scope(recordings):
-    session, track = recordings[0]
-    desk = figures_of(session, track, 500, (100, 400))
-    assert Recording(session).breakdown(100, 400).rtf == pytest.approx(desk.rtf_with)
 
 
 def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings):

@@ -82,7 +82,6 @@ class Command(QObject):
         return None if process.state() == QProcess.ProcessState.NotRunning else process
 
     def kill(self) -> None:
-        """End the process at once."""
         if (process := self.let_go()) is not None:
             process.kill()
             process.waitForFinished(ENDING_MS)

@@ -42,7 +42,6 @@ class RunRequest:
     chosen: bool = True
 
     def command(self) -> dict[str, Any]:
-        """Return the ``start`` command."""
         return {"do": "start", **asdict(self)}
 
 
@@ -76,7 +75,6 @@ class RunControl(QObject):
 
     @property
     def report(self) -> str:
-        """Return the last lines of the worker's standard error."""
         return self._errors.text
 
     # -- commands --------------------------------------------------------------------------
