@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +87,7 @@ def test_input_statistics_fold_into_the_first_layer(tmp_path):
         np.testing.assert_allclose(x @ weight.T + bias, forward(made, features), atol=1e-4)
 
 
-def test_a_net_is_found_by_its_path(tmp_path):
-    path = write(tmp_path, net(card(*SHAPE)))
-    assert nets.find(str(path)) == path
-    with pytest.raises(ModelError, match="There is no net 'nothing'"):
-        nets.find("nothing")
-
-
-def edited(key: str, value: Any) -> Callable[[Path], None]:
+def edited(key: str, value: Any) -> Callable[[Path], object]:
     def spoil(path: Path) -> None:
         file = path.with_suffix(".json")
         file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
@@ -101,86 +95,35 @@ def edited(key: str, value: Any) -> Callable[[Path], None]:
     return spoil
 
 
-def retyped(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+def with_tensor(name: str, change: Any = None, thin: bool = False) -> Callable[[Path], object]:
+    """Another tensor of that name, or what `change` makes of it; without one. `thin`: in a net of masks."""
+
     def spoil(path: Path) -> None:
+        if thin:
+            thinned(path)
         tensors = dict(load_file(path))
-        change(tensors)
-        save_file(tensors, path)
+        old = tensors.pop(name, None)
+        made = change(old) if callable(change) else change
+        save_file(tensors | ({} if made is None else {name: made}), path)
 
     return spoil
 
 
-def without_bias(tensors: dict[str, Any]) -> None:
-    del tensors["layers.1.bias"]
+def at(place: Any, value: float) -> Callable[[Array], Array]:
+    def put(values: Array) -> Array:
+        values[place] = value
+        return values
 
-
-def with_convolution(tensors: dict[str, Any]) -> None:
-    tensors["conv.weight"] = np.zeros(3, np.float32)
-
-
-def with_nan(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight"][3, 4] = np.nan
-
-
-def with_infinity(tensors: dict[str, Any]) -> None:
-    tensors["heads.0.bias"][7] = np.inf
+    return put
 
 
 def nested(path: Path) -> None:
-    file = path.with_suffix(".json")
-    deep = "[" * 100_000 + "]" * 100_000
+    file, deep = path.with_suffix(".json"), "[" * 100_000 + "]" * 100_000
     file.write_text(file.read_text().replace('"about":{}', f'"about":{{"deep":{deep}}}'))
 
 
-def with_integers(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.bias"] = np.zeros(16, np.int64)
-
-
-def too_wide(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight"] = np.zeros((16, 99), np.float32)
-
-
-# fmt: off
-def masked(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        thinned(path)
-        retyped(change)(path)
-
-    return spoil
-
-
-def without_rest(tensors: dict[str, Any]) -> None:
-    del tensors["layers.0.weight.kept"]
-
-
-def with_whole_too(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight"] = np.zeros((16, 234), np.float16)
-
-
-def short_mask(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"][:, :-1].copy()
-
-
-def flat_mask(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"].ravel()
-
-
-def short_rest(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.kept"] = tensors["layers.0.weight.kept"][:-1].copy()
-
-
-def wrong_mask(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"].astype(np.float16)
-
-
-def beyond_the_row(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.mask"][2, -1] |= 1
-
-
-def infinite_rest(tensors: dict[str, Any]) -> None:
-    tensors["layers.0.weight.kept"][7] = np.inf
-
-
+FIRST = "layers.0.weight"
+MASK, REST = (partial(with_tensor, FIRST + name, thin=True) for name in (nets.MASK, nets.KEPT))
 SPOILED: list[tuple[Callable[[Path], Any], str]] = [
     (lambda path: path.with_suffix(".json").unlink(), "cannot be read .* a net needs one beside"),
     (lambda path: path.with_suffix(".json").write_bytes(b"\xff{"), "does not describe a net"),
@@ -203,24 +146,26 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
     (lambda path: path.unlink(), "there is no such file"),
     (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a whole safetensors file"),
     (lambda path: path.write_bytes(b"\x80\x02]q"), "not a whole safetensors file"),
-    (retyped(without_bias), r"lacks the tensor layers\.1\.bias"),
-    (retyped(with_convolution), r"holds the tensor conv\.weight, which its card does not know"),
-    (retyped(with_infinity), r"heads\.0\.bias holds a value that is not a finite number"),
-    (retyped(with_nan), r"layers\.0\.weight holds a value that is not a finite number"),
-    (retyped(with_integers), r"layers\.0\.bias holds I64 numbers"),
-    (retyped(too_wide), r"layers\.0\.weight has the shape \[16, 99\], its card asks for"),
-    (masked(without_rest), r"lacks the tensor layers\.0\.weight\.kept"),
-    (masked(with_whole_too), r"holds the tensor layers\.0\.weight, which its card does not know"),
-    (masked(short_mask), r"weight\.mask has the shape \[16, 29\], its card asks for \[16, 30\]"),
-    (masked(flat_mask), r"weight\.mask has the shape \[\d+\], its card asks for \[16, \d+\]"),
-    (masked(short_rest), r"weight\.kept has the shape \[1247\], its mask asks for \[1248\]"),
-    (masked(wrong_mask), r"weight\.mask holds F16 numbers; U8 are needed"),
-    (masked(beyond_the_row), r"weight\.mask has bits set beyond the 234 of a row"),
-    (masked(infinite_rest), r"layers\.0\.weight holds a value that is not a finite number"),
+    (with_tensor("layers.1.bias"), r"lacks the tensor layers\.1\.bias"),
+    (with_tensor("conv.weight", np.zeros(3)), r"holds the tensor conv\.weight, which its card does not know"),
+    (with_tensor("heads.0.bias", at(7, np.inf)), r"heads\.0\.bias holds a value that is not a finite number"),
+    (with_tensor(FIRST, at((3, 4), np.nan)), r"layers\.0\.weight holds a value that is not a finite number"),
+    (with_tensor("layers.0.bias", np.zeros(16, np.int64)), r"layers\.0\.bias holds I64 numbers"),
+    (with_tensor(FIRST, np.zeros((16, 99), np.float32)), r"weight has the shape \[16, 99\], its card asks for"),
+    (REST(), r"lacks the tensor layers\.0\.weight\.kept"),
+    (
+        with_tensor(FIRST, np.zeros((16, 234)), thin=True),
+        r"holds the tensor layers\.0\.weight, which its card does not",
+    ),
+    (MASK(lambda mask: mask[:, :-1].copy()), r"weight\.mask has the shape \[16, 29\], its card asks for \[16, 30\]"),
+    (MASK(np.ravel), r"weight\.mask has the shape \[\d+\], its card asks for \[16, \d+\]"),
+    (REST(lambda kept: kept[:-1].copy()), r"weight\.kept has the shape \[1247\], its mask asks for \[1248\]"),
+    (MASK(lambda mask: mask.astype(np.float16)), r"weight\.mask holds F16 numbers; U8 are needed"),
+    (MASK(at((2, -1), 255)), r"weight\.mask has bits set beyond the 234 of a row"),
+    (REST(at(7, np.inf)), r"layers\.0\.weight holds a value that is not a finite number"),
 ]
 
 
-# fmt: on
 @each("spoil, sentence", SPOILED)
 def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, spoil, sentence):
     path = write(tmp_path, net(card(*SHAPE)))
@@ -233,8 +178,11 @@ def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, spoil, sentenc
     assert "made." in message
 
 
-def test_a_net_must_fit_the_model_and_the_front_end(tmp_path):
+def test_a_net_is_there_and_fits_the_model_and_the_front_end(tmp_path):
     path = write(tmp_path, net(card(*SHAPE)))
+    assert nets.find(str(path)) == path
+    with pytest.raises(ModelError, match="There is no net 'nothing'"):
+        nets.find("nothing")
     with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
         nets.load(path, senones=5126)
     with pytest.raises(ModelError, match="takes 39 features per frame and the front end makes 40"):
@@ -280,13 +228,9 @@ def test_low_rank_keeps_the_best_part_of_a_net(heads):
         errors.append(np.abs(forward(smaller, FEATURES, last) - whole).mean())
     assert errors == sorted(errors, reverse=True)
     assert errors[0] < 2 * np.abs(whole).mean()
-
-
-def test_a_rank_that_saves_nothing_leaves_the_layers():
-    made = net(card(*SHAPE_SHRINK, left=1, right=1))
     same = shrink.low_rank(made, 1.0)
     assert same.card == made.card
-    np.testing.assert_allclose(forward(same, FEATURES), forward(made, FEATURES), atol=1e-4)
+    np.testing.assert_allclose(forward(same, FEATURES, last), whole, atol=1e-4)
 
 
 def test_bottleneck_and_output_layer_are_factored_as_one_matrix():
