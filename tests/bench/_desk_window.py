@@ -202,13 +202,6 @@ def start() -> dict[str, Any]:
     return {key: round(value, 3) for key, value in seen.items()}
 
 
-def opening(path: str) -> dict[str, Any]:
-    """Open a million spans in a running window."""
-    window, _, found = _opened(path)
-    window.close()
-    return found
-
-
 def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     """A window with a session opened until every chart is painted; its paintings, and the times."""
     from app.gui import freeze_objects
@@ -233,8 +226,15 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     return window, seen, took
 
 
+def opening(path: str) -> dict[str, Any]:
+    """Open a million spans in a running window."""
+    window, _, found = _opened(path)
+    window.close()
+    return found
+
+
 def million(path: str) -> dict[str, Any]:
-    """Open a million spans in a running window; pan and zoom."""
+    """The same; pan and zoom."""
     window, seen, took = _opened(path)
     serve(SETTLE_S)  # words and stages of a long session come little by little
     steps = _steps(window, seen)

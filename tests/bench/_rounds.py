@@ -169,6 +169,13 @@ def scored(scorer: Any, features: Array, block: int) -> Array:
     return np.concatenate([np.array(scorer.score(features[at : at + block + beyond], at, LANE)) for at in begins])
 
 
+def found_words(decoder: Any, scores: Array) -> list[str]:
+    """What a search finds in the scores of an utterance, given at once."""
+    decoder.start(0)
+    decoder.advance(scores, 0)
+    return [word for word, _, _ in decoder.finish()]
+
+
 def peak_bytes() -> int:
     """The highest resident size of this process."""
     status = Path("/proc/self/status")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -67,10 +67,7 @@ def width(stage: Tree) -> float:
 
 
 def figures(trees: Sequence[Tree]) -> dict[str, Any]:
-    """Figures of the runs of one configuration (JSON of `asrscope run` with `added` and `replays`).
-
-    BadInput where they have no parts.
-    """
+    """Figures of the runs of one configuration (JSON of `asrscope run`, and more); BadInput without parts."""
     if any(tree.get("parts") is None for tree in trees):
         raise BadInput("The bench needs the parts of the time, and asrscope run --json has none.")
     large = [
@@ -84,7 +81,7 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     widest = max((stage for stage in every if stage.get("parts") is not None), key=width, default=None)
     undecided = [stage["verdict"] in (None, "undecided") for stage in every]
     return {
-        **{group: _median([share(tree["parts"][group]) for tree in trees]) for group in GROUPS},
+        **{group: _median(share(tree["parts"][group]) for tree in trees) for group in GROUPS},
         "widest": width(widest) if widest else None,
         "widest_stage": widest["name"] if widest else None,
         # More than its law allows: the program flags it as a defect.
@@ -100,9 +97,8 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     }
 
 
-def _median(shares: Sequence[float | None]) -> float | None:
-    present = [one for one in shares if one is not None]
-    return median(present) if present else None
+def _median(shares: Iterable[float | None]) -> float | None:
+    return median(present) if (present := [one for one in shares if one is not None]) else None
 
 
 def _without_stage(tree: Tree) -> float:

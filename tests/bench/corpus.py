@@ -1,9 +1,8 @@
 """A corpus to measure on: sentences from public-domain books, spoken by flite's voices.
 
-`python -m tests.bench.corpus --split test` prints the folder, which holds FLAC files and their
-`transcripts.tsv`. The splits are fixed by a seed and share no sentence: figures are reported on
-`test`, constants are tuned on `development`, nets are trained on `training`. Files are made once
-and kept in the user's cache folder.
+`python -m tests.bench.corpus --split test` prints the folder, which holds FLAC files and their `transcripts.tsv`. The
+splits are fixed by a seed and share no sentence: figures are reported on `test`, constants are tuned on `development`,
+nets are trained on `training`. Files are made once and kept in the user's cache folder.
 
 Speech that does not ship, this and that of people next to the checkout, is what benches need: where it is missing, one
 sentence says so and the bench stops.
@@ -16,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import soundfile
@@ -124,14 +124,9 @@ def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item
     if not paths:
         folder = synthetic_corpus()
         paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")
-    enough: list[Item] = []
-    words = 0
-    for item in playlist.build(paths, transcripts).items:
-        if words >= WORDS:
-            break
-        enough.append(item)
-        words += len(wer.words(item.reference or ""))
-    return enough
+    items = playlist.build(paths, transcripts).items
+    before = accumulate((len(wer.words(item.reference or "")) for item in items), initial=0)
+    return [item for item, words in zip(items, before, strict=False) if words < WORDS]
 
 
 def needs_words(items: Sequence[Item]) -> list[Item]:

@@ -35,7 +35,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
 from tests import graph_fst
 from tests.bench import corpus
-from tests.bench._rounds import Answering, Progress, interleave, paired, result, spread, timed
+from tests.bench._rounds import Answering, Progress, found_words, interleave, paired, result, spread, timed
 from tests.graph_fst import fst_of
 
 BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0  # sherpa-onnx has beams of 15 or 20 and at most 3000 active states
@@ -133,7 +133,7 @@ def compared(
     peer, decoder, blank = kaldifst.StdConstFst(to_kaldifst(fst_of(graph))), Viterbi(graph, settings), graph.blank
     decoder.warm_up()
     scaled = {name: matrix * np.float32(SCALE) for name, matrix in more.items()}
-    mine = Answering("ours", lambda name: timed(lambda: _words(decoder, scores[name]), time.thread_time))
+    mine = Answering("ours", lambda name: timed(lambda: found_words(decoder, scores[name]), time.thread_time))
     theirs = Answering("Kaldi's", lambda name: timed(lambda: _kaldis(peer, options, scaled[name]), time.thread_time))
     interleave([mine, theirs], list(scores), repeat, lambda share: progress("decoding in turns", share))
     same = dict.fromkeys(("same_words", "same_cost", "same_units"), 0)
@@ -160,7 +160,7 @@ def alone(graph: Graph, scores: Scores, shares: Iterable[float]) -> dict[float, 
 
     def decode(name: str, settings: Search) -> tuple[list[str], float]:
         decoder.configure(settings)
-        return timed(lambda: _words(decoder, scores[name]), time.thread_time)
+        return timed(lambda: found_words(decoder, scores[name]), time.thread_time)
 
     return {share: Answering(f"{share:g}", partial(decode, settings=search(share))) for share in shares}
 
@@ -169,12 +169,6 @@ def searched(scores: F32, blank: int, share: float) -> int:
     """Frames that are searched: of a run of blanks over `share` the first."""
     over = scores[:, blank] > (np.log(share) if share < 1.0 else np.inf)
     return len(scores) - int(np.count_nonzero(over[1:] & over[:-1]))
-
-
-def _words(decoder: Viterbi, scores: F32) -> list[str]:
-    decoder.start(0)
-    decoder.advance(scores, 0)
-    return [word for word, _, _ in decoder.finish()]
 
 
 def _kaldis(fst: Any, options: Mapping[str, float], scaled: F32) -> list[int]:

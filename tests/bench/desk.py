@@ -33,12 +33,11 @@ from statistics import median
 from typing import Any, Final
 
 from profiler.process import children
-from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
 from tests.bench._rounds import without_peer
 
 SPANS: Final = 1_000_000
-HOUR_BLOCKS: Final = 360_000
+HOUR_BLOCKS: Final = 360_000  # an hour at block 1: the spans of every frame
 LIVE_S: Final = 60
 ROUNDS: Final = 3
 STARTS: Final = 7
@@ -69,18 +68,16 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
                 progress(f"{platform}: starts", None)
                 starts = [_part("start", platform, environment) for _ in range(STARTS)]
                 rows.append(_starts(starts[1:]))  # the first one warms the cache of files
-                million = _recorded(folder / "million.asrs", progress)
                 progress(f"{platform}: a million spans", None)
-                opened = [_part("opening", platform, environment, str(million)) for _ in range(OPENINGS)]
-                rows.append(_part("million", platform, environment, str(million)))
+                million = _recorded(folder / "million.asrs", SPANS // (len(_sessions.LEAVES) + 1))
+                opened = [_part("opening", platform, environment, million) for _ in range(OPENINGS)]
+                rows.append(_part("million", platform, environment, million))
                 times = [one["open_1e6_s"] for one in (*opened, rows[-1])]
                 rows[-1] |= {"open_1e6_s": median(times), "open_1e6_s_most": max(times)}
         progress("an hour", None)
-        rows.append(_part("hour", "offscreen", {}, str(_hour(folder / "hour.asrs"))))
+        rows.append(_part("hour", "offscreen", {}, _recorded(folder / "hour.asrs", HOUR_BLOCKS, 1)))
         progress("cycles", None)
-        small = folder / "small.asrs"
-        _sessions.record(small, 200, pace=False).writer.close()
-        rows.append(_part("cycles", "offscreen", {}, str(small)))
+        rows.append(_part("cycles", "offscreen", {}, _recorded(folder / "small.asrs", 200)))
     agreement = {
         "live": "an update is a painted cost chart at another cursor, each counted once",
         "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
@@ -91,18 +88,14 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
 
 FIGURES: Final = (
     *("updates_per_s", "gui_core_share", "gaps_over_50ms", "own_gaps_over_50ms", "first_paint_s", "open_1e6_s"),
-    *("open_1e6_s_most", "pan_zoom_ms_p50", "pan_zoom_ms_p99", "memory_mb", "leaked"),
-    *("fixed_core_share", "update_ms"),
-)  # fmt: skip
+    *("open_1e6_s_most", "pan_zoom_ms_p50", "pan_zoom_ms_p99", "memory_mb", "leaked", "fixed_core_share", "update_ms"),
+)
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The worse of every figure over the platforms, and the parts of the work where it is most."""
-    figures = {}
-    for key in FIGURES:
-        values = [row[key] for row in rows if key in row]
-        worse = min if key in LARGER_IS_BETTER else max
-        figures[key] = worse(values) if values else None
+    worse = {key: min if key in LARGER_IS_BETTER else max for key in FIGURES}
+    figures = {key: worse[key]((row[key] for row in rows if key in row), default=None) for key in FIGURES}
     paced = max((row for row in rows if row["part"] == "paced"), key=lambda row: row["update_ms"])
     return figures | {key: paced[key] for key in ("fixed_core_share_of", "update_ms_of")}
 
@@ -113,23 +106,10 @@ def _starts(starts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return starts[0] | medians | {f"{key}_most": max(start[key] for start in starts) for key in keys}
 
 
-def _recorded(path: Path, progress: Callable[..., None]) -> Path:
+def _recorded(path: Path, blocks: int, block: int = 16) -> str:
     if not path.exists():
-        progress("recording a million spans", None)
-        blocks = SPANS // (len(_sessions.LEAVES) + 1)
-        _sessions.record(path, blocks, pace=False).writer.close()
-    return path
-
-
-def _hour(path: Path) -> Path:
-    """An hour at block 1: the spans of every frame."""
-    pipeline = _sessions.Pipeline(SessionWriter, path, 1)
-    for i in range(HOUR_BLOCKS):
-        pipeline.run_block(pace=False)
-        if i % 4096 == 0:
-            _sessions.keep_up(pipeline)
-    pipeline.writer.close()
-    return path
+        _sessions.record(path, blocks, block, pace=False).writer.close()
+    return str(path)
 
 
 def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> dict[str, Any]:

@@ -38,21 +38,8 @@ from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
-from tests.bench._rounds import (
-    LANE,
-    Kept,
-    Progress,
-    Side,
-    digest_of,
-    interleave,
-    key_of,
-    paired,
-    percent,
-    result,
-    sources,
-    speech_key,
-    timed,
-)
+from tests.bench import _rounds
+from tests.bench._rounds import LANE, Kept, Progress, Side, interleave, key_of, paired, percent, timed
 from tests.bench.corpus import WORDS, human_speech, speech_for_words
 from tests.pipelines import onnx_files
 
@@ -181,8 +168,8 @@ def hidden_of_peak(plain: Variant, numbers: Sequence[int], rounds: int) -> list[
 
 def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dict[str, Any]:
     """Word errors of `config` and of exact scoring of `items`, from the cache if they are there."""
-    kept = Kept("dnn", [*speech_key(items), *sources("experiments/audit.py")])
-    key = key_of(config) + digest_of(nets.find(config.dnn.net).read_bytes())
+    kept = Kept("dnn", [*_rounds.speech_key(items), *_rounds.sources("experiments/audit.py")])
+    key = key_of(config) + _rounds.digest_of(nets.find(config.dnn.net).read_bytes())
     row: dict[str, Any] | None = kept.get(key)
     if row is None:
         audited = audit(config, items, progress, never)
@@ -282,7 +269,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "wanted": holds(figures),
     }
     rows = [row for of in speeds.values() for row in of.rows]
-    return result(
+    return _rounds.result(
         f"onnxruntime {version('onnxruntime')}, one thread",
         ratios,
         f"peer time / our time: {NETS[0]}, {best} (the faster product), batches of {AT}, frames already spliced, "

@@ -13,7 +13,7 @@ cannot be made, stands in the table with the reason.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -37,23 +37,8 @@ from pipelines.scoring import build_scorer
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._rounds import (
-    LANE,
-    Kept,
-    Progress,
-    Side,
-    command_line,
-    decoded,
-    digest_of,
-    interleave,
-    key_of,
-    markdown,
-    paired,
-    progress_lines,
-    result,
-    sources,
-    speech_key,
-)
+from tests.bench import _rounds
+from tests.bench._rounds import LANE, Kept, Progress, Side, decoding, interleave, markdown, paired
 from tests.bench.corpus import human_speech, speech_for_words
 
 Row = Mapping[str, Any]
@@ -105,7 +90,7 @@ class Ladder:
 
     def __init__(self, chosen: Sequence[Preset], items: Sequence[Item], human: Sequence[Item], tell: Progress) -> None:
         self._items, self._human, self._tell = list(items), list(human), tell
-        self._kept = Kept("ladder", [*speech_key([*items, *human]), *sources()])
+        self._kept = Kept("ladder", [*_rounds.speech_key([*items, *human]), *_rounds.sources()])
         self.rungs = [Rung(preset) for preset in chosen]
 
     def measure(self, rounds: int) -> list[dict[str, Any]]:
@@ -118,15 +103,9 @@ class Ladder:
                 self._time(there, rounds)
                 self._words(there)
         return [
-            {
-                "preset": rung.preset.name,
-                "title": rung.preset.title,
-                "after": rung.preset.after,
-                "change": change(rung.preset),
-                "block": rung.preset.config.block,
-                "missing": rung.missing or None,
-                **rung.row,
-            }
+            {"preset": rung.preset.name, "title": rung.preset.title, "after": rung.preset.after}
+            | {"change": change(rung.preset), "block": rung.preset.config.block, "missing": rung.missing or None}
+            | rung.row
             for rung in self.rungs
         ]
 
@@ -161,8 +140,8 @@ class Ladder:
                 scoring_s(recogniser.scorer, recogniser.config.block, one, scores)
                 rung.replays.append(one)
                 rung.scores.append(scores)
-            rung.scoring.take = partial(_scored, rung)
-            rung.whole.take = partial(_decoded_s, recogniser)
+            rung.scoring.take = partial(_scored, recogniser, rung.replays)
+            rung.whole.take = partial(_decoded_s, decoding(recogniser))
         interleave([rung.scoring for rung in rungs], range(len(some)), rounds, partial(self._tell, "scoring, in turns"))
         items = [item for item, _ in some]
         interleave([rung.whole for rung in rungs], items, rounds, partial(self._tell, "whole runs, in turns"))
@@ -190,11 +169,10 @@ class Ladder:
         for rung in sorted(rungs, key=lambda r: r.preset.name != PLAIN):
             same = next(((other, words) for other, words in known if _same(rung, other)), None)
             if same is not None:
-                words = same[1]
                 rung.row["same_as"] = same[0].preset.name
             else:
-                words = self._decoded(rung)
-                known.append((rung, words))
+                known.append((rung, self._decoded(rung)))
+            words = (same or known[-1])[1]
             if rung.preset.name == PLAIN:
                 plain = words
             audit = _audit(rung.preset.config, self._items, words[:n], (plain or words)[:n])
@@ -214,15 +192,14 @@ class Ladder:
     def _decoded(self, rung: Rung) -> list[str]:
         """The words of each item, those of human speech last."""
         config = rung.preset.config
-        key = key_of(config) + (_net_digest(config) if config.model == "dnn" else "")
+        key = _rounds.key_of(config) + (_net_digest(config) if config.model == "dnn" else "")
         kept = self._kept.get(key)
         if kept is not None:
             return list(kept)
-        items = [*self._items, *self._human]
-        words = []
+        items, decode, words = [*self._items, *self._human], decoding(_of(rung)), []
         for place, item in enumerate(items):
             self._tell(f"decoding by {rung.preset.name}", place / len(items))
-            words.append(decoded(_of(rung), item).hypothesis)
+            words.append(decode(item)[0])
         self._kept.put(key, words)
         return words
 
@@ -232,13 +209,12 @@ def _of(rung: Rung) -> Recogniser:
     return rung.recogniser
 
 
-def _scored(rung: Rung, place: int) -> float:
-    recogniser = _of(rung)
-    return scoring_s(recogniser.scorer, recogniser.config.block, rung.replays[place])
+def _scored(recogniser: Recogniser, replays: Sequence[Replay], place: int) -> float:
+    return scoring_s(recogniser.scorer, recogniser.config.block, replays[place])
 
 
-def _decoded_s(recogniser: Recogniser, item: Item) -> float:
-    return float(decoded(recogniser, item).wall_ns / 1e9)
+def _decoded_s(decode: Callable[[Item], tuple[str, float]], item: Item) -> float:
+    return decode(item)[1]
 
 
 def _same(one: Rung, other: Rung) -> bool:
@@ -263,7 +239,7 @@ def _audit(config: Config, items: Sequence[Item], words: Sequence[str], plain: S
 
 def _net_digest(config: Config) -> str:
     file = nets.find(config.dnn.net)
-    return "".join(digest_of(part.read_bytes()) for part in (file, file.with_suffix(".json")) if part.exists())
+    return "".join(_rounds.digest_of(part.read_bytes()) for part in (file, file.with_suffix(".json")) if part.exists())
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
@@ -280,7 +256,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     if proper:
         fastest = min(proper, key=lambda rung: median(rung.scoring.seconds))
         gains = paired(timed[0].scoring, fastest.scoring)
-    return result(
+    return _rounds.result(
         "the same net by a scalar loop, frame by frame",
         gains,
         "scoring time of the first rung / of the fastest of the ladder, median of rounds in turns",
@@ -334,10 +310,10 @@ def _against(row: Row) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
-    parser = command_line("ladder", __doc__)
+    parser = _rounds.command_line("ladder", __doc__)
     parser.add_argument("--repeat", type=int, default=9, metavar="N", help="rounds of timing")
     given = parser.parse_args(arguments)
-    print(table(run([], None, given.repeat, progress_lines)["rows"]), end="")
+    print(table(run([], None, given.repeat, _rounds.progress_lines)["rows"]), end="")
     return 0
 
 

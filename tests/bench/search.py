@@ -34,7 +34,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
-from tests.bench._rounds import Answering, Progress, interleave, paired, result, scored, spread, timed
+from tests.bench._rounds import Answering, Progress, found_words, interleave, paired, result, scored, spread, timed
 from tests.graph_fst import fst_of
 
 Best = tuple[list[str], float]  # words and cost of the best path
@@ -77,18 +77,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             excess = [a - b for (_, a), (_, b) in pairs]
             rows.append(
                 {
-                    "vocabulary": vocabulary,
-                    "beam": beam,
-                    "max_active": max_active,
-                    **spread(ratios[-1]),
-                    "rtf": median(mine.seconds) / audio_s,
-                    "peer_rtf": median(theirs.seconds) / audio_s,
-                    "utterances": len(pairs),
-                    "same_words": sum(a == b for (a, _), (b, _) in pairs),
-                    "cost_difference": max(map(abs, excess)),
-                    "cost_excess": max(excess),
+                    "vocabulary": vocabulary, "beam": beam, "max_active": max_active, **spread(ratios[-1]),
+                    "rtf": median(mine.seconds) / audio_s, "peer_rtf": median(theirs.seconds) / audio_s,
+                    "utterances": len(pairs), "same_words": sum(a == b for (a, _), (b, _) in pairs),
+                    "cost_difference": max(map(abs, excess)), "cost_excess": max(excess),
                 }
-            )
+            )  # fmt: skip
     agreement = {
         "same": "graph, scores, beam, max_active, min_active; one thread; no insertion penalty",
         "acoustic_scale": scale,
@@ -104,16 +98,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 
 def _ours(decoder: Viterbi, scores: Array) -> Best:
-    decoder.start(0)
-    decoder.advance(scores, 0)
-    return [word for word, _, _ in decoder.finish()], decoder.best_cost
+    return found_words(decoder, scores), decoder.best_cost
 
 
 def _theirs(fst: Any, graph: Graph, settings: Search, scaled: Array) -> Best:
-    options = kaldi_decoder.FasterDecoderOptions(
-        beam=settings.beam, max_active=settings.max_active, min_active=settings.min_active
-    )
-    decoder = kaldi_decoder.FasterDecoder(fst, options)
+    options = {name: getattr(settings, name) for name in ("beam", "max_active", "min_active")}
+    decoder = kaldi_decoder.FasterDecoder(fst, kaldi_decoder.FasterDecoderOptions(**options))
     decoder.decode(kaldi_decoder.DecodableCtc(scaled))
     reached, lattice = decoder.get_best_path()
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)

@@ -120,6 +120,6 @@ def _running(folder: Path) -> Iterator[dict[str, psutil.Process]]:
 
 def _worker(window: psutil.Process) -> psutil.Process | None:
     """The worker of a window, once its session is being recorded."""
-    with suppress(psutil.Error):
-        return next((one for one in window.children() if any("pipelines.worker" in w for w in one.cmdline())), None)
+    with suppress(psutil.Error, StopIteration):
+        return next(one for one in window.children() if any("pipelines.worker" in w for w in one.cmdline()))
     return None

@@ -31,21 +31,8 @@ from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._rounds import (
-    LANE,
-    Kept,
-    Progress,
-    Side,
-    command_line,
-    interleave,
-    key_of,
-    markdown,
-    paired,
-    progress_lines,
-    result,
-    sources,
-    speech_key,
-)
+from tests.bench import _rounds
+from tests.bench._rounds import LANE, Kept, Progress, Side, interleave, key_of, markdown, paired
 from tests.bench.corpus import needs_words, speech_for_words
 
 Settings = dict[str, Value]
@@ -114,7 +101,7 @@ class Table:
 
     def __init__(self, items: Sequence[Item], progress: Progress) -> None:
         self._items, self._progress = list(items), progress
-        self._kept = Kept("strategies", [*speech_key(self._items), *sources("experiments/audit.py")])
+        self._kept = Kept("strategies", [*_rounds.speech_key(self._items), *_rounds.sources("experiments/audit.py")])
 
     def rows(self, rounds: int) -> list[dict[str, Any]]:
         """Speeds and audits of all strategies."""
@@ -207,7 +194,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     )
     gains = [1 / row["time_block_1"] for row in good] or [float("nan")]
     agreement = {"words": rows[0]["words"], "files": len(items)}
-    tree = result("exact scoring of the same model", gains, meaning, agreement, rows)
+    tree = _rounds.result("exact scoring of the same model", gains, meaning, agreement, rows)
     return tree | {"ratio": max(gains)}
 
 
@@ -258,10 +245,10 @@ same model.
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
-    parser = command_line("strategies", __doc__)
+    parser = _rounds.command_line("strategies", __doc__)
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of timing")
     given = parser.parse_args(arguments)
-    print(HEAD, tables(run([], None, given.repeat, progress_lines)["rows"]), sep="\n")
+    print(HEAD, tables(run([], None, given.repeat, _rounds.progress_lines)["rows"]), sep="\n")
     return 0
 
 

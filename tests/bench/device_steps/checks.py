@@ -30,13 +30,8 @@ from profiler.spans import NullLane, Recorder
 from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 
 EVERYWHERE = (
-    "tests/pipelines/test_device.py",
-    "tests/pipelines/test_device_backends.py",
-    "tests/pipelines/test_device_lazy.py",
-    "tests/pipelines/test_device_lazy.py",
-    "tests/profiler/test_device_time.py",
-    "tests/profiler/test_device_roofs.py",
-    "tests/profiler/test_energy_accelerator.py",
+    *(f"tests/pipelines/test_device{part}.py" for part in ("", "_backends", "_lazy")),
+    *(f"tests/profiler/test_{part}.py" for part in ("device_time", "device_roofs", "energy_accelerator")),
 )
 ON_AN_ACCELERATOR = (
     "tests/pipelines/test_device_accelerator.py",
@@ -60,11 +55,8 @@ def identity(task: Task) -> Result:
         return Result(None, "the processor stands in: there is no device and no driver to name", facts)
     facts |= open_device(task.device).identity
     kept = facts.get("products") == "highest"
-    return verdict(
-        {"torch does not name it": not facts.get("name"), "float32 is not kept": not kept},
-        "named, and float32 is multiplied as float32",
-        facts,
-    )
+    wrong = {"torch does not name it": not facts.get("name"), "float32 is not kept": not kept}
+    return verdict(wrong, "named, and float32 is multiplied as float32", facts)
 
 
 def tests(task: Task) -> Result:

@@ -28,7 +28,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
-from tests.bench._rounds import LANE, scored, timed
+from tests.bench._rounds import LANE, found_words, scored, timed
 from tests.bench.device_steps.batch import Batch
 from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
@@ -140,7 +140,7 @@ def search(task: Task, kernel: bool = False, quick: bool = False) -> Result:
         compiled, expected = Viterbi(ready.graph, ready.config.search), []
         utterances = [np.ascontiguousarray(one.cpu().numpy()) for one in ready.scores.unbind(1)]
         for one in utterances:
-            expected.append((_compiled(compiled, one), compiled.best_cost))
+            expected.append((found_words(compiled, one), compiled.best_cost))
         for size in (len(utterances),) if quick else ready.sizes():
             finder, scores = ready.search(size), ready.repeated(size)
             seconds = ready.median_s(lambda s=finder, x=scores: pass_over(s, x))
@@ -150,7 +150,7 @@ def search(task: Task, kernel: bool = False, quick: bool = False) -> Result:
                 furthest = max(furthest, abs(cost - right))
             rows.append(ready.row(preset, size, seconds) | (_phases(finder) if kernel else {}))
             del finder, scores
-        host = ready.median_s(lambda c=compiled, one=utterances[0]: _compiled(c, one))
+        host = ready.median_s(lambda c=compiled, one=utterances[0]: found_words(c, one))
         rows.append(ready.row(preset, 1, host) | {"on": "one core"})
     same = same_words(len(rows), apart, furthest)
     if not kernel or quick or same.proved is False:
@@ -248,12 +248,6 @@ def pass_over(finder: Any, scores: Tensor) -> list[list[str]]:
 
 def _costs(finder: Any) -> list[float]:
     return [float(one.best_cost) for one in finder.utterances]
-
-
-def _compiled(decoder: Viterbi, scores: Array) -> list[str]:
-    decoder.start(0)
-    decoder.advance(scores, 0)
-    return [word for word, _, _ in decoder.finish()]
 
 
 def _phases(finder: Any) -> dict[str, float]:
