@@ -30,17 +30,17 @@ def text_of(descriptor: Descriptor) -> str:
     return f"{kind}({', '.join(shown)})"
 
 
-def updatable(kind: str) -> bytes:
-    return token(f"<{kind}>") + token("<LearningRateFactor>") + f32(1) + token("<LearningRate>") + f32(0.001)
+def tagged(kind: str, **fields: Any) -> bytes:
+    """A component with these fields, each written as the type of its value; bytes as they are."""
+    data = token(f"<{kind}Component>")
+    for name, value in fields.items():
+        write = {int: i32, float: f32, bytes: bytes}.get(type(value)) or (vector if np.ndim(value) == 1 else matrix)
+        data += token(f"<{name}>") + write(value)
+    return data + token(f"</{kind}Component>")
 
 
-def statistics(dim: int, count: float = 3.0) -> bytes:
-    values = vector([0.5] * dim)
-    return token("<ValueAvg>") + values + token("<DerivAvg>") + values + token("<Count>") + f32(count)
-
-
-def f64(value: float) -> bytes:
-    return b"\x08" + np.float64(value).tobytes()
+UPDATABLE: dict[str, Any] = {"LearningRateFactor": 1.0, "LearningRate": 0.001}
+RANKS = i32(20) + i32(80)
 
 
 @dataclass
@@ -81,33 +81,24 @@ class NetWriter:
 
     def affine(self, name: str, source: Descriptor, outputs: int, kind: str = "NaturalGradientAffine") -> str:
         weight, bias = self.weights(outputs, self.width(source)), self.rng.normal(0, 0.5, outputs).astype(np.float32)
-        values = token("<LinearParams>") + matrix(weight) + token("<BiasParams>") + vector(bias)
-        if kind == "FixedAffine":
-            data = token("<FixedAffineComponent>") + values
-        else:
-            data = updatable(f"{kind}Component") + values
-        if kind == "NaturalGradientAffine":
-            data += token("<RankIn>") + i32(20) + token("<RankOut>") + i32(80) + token("<UpdatePeriod>") + i32(4)
-            data += token("<NumSamplesHistory>") + f32(2000) + token("<Alpha>") + f32(4)
-        data += token(f"</{kind}Component>")
+        more = {"RankIn": 20, "RankOut": 80, "UpdatePeriod": 4, "NumSamplesHistory": 2000.0, "Alpha": 4.0}
+        fields = {} if kind == "FixedAffine" else UPDATABLE
+        fields = {**fields, "LinearParams": weight, "BiasParams": bias}
+        data = tagged(kind, **fields, **(more if kind == "NaturalGradientAffine" else {}))
         return self.node(name, source, data, outputs, lambda x: weight @ x[0] + bias)
 
     def linear(self, name: str, source: Descriptor, outputs: int) -> str:
         weight = self.weights(outputs, self.width(source))
-        data = updatable("LinearComponent") + token("<Params>") + matrix(weight)
-        data += token("<OrthonormalConstraint>") + f32(-1) + token("<UseNaturalGradient>") + b"T"
-        data += token("<RankInOut>") + i32(20) + i32(80) + token("<Alpha>") + f32(4)
-        data += token("<NumSamplesHistory>") + f32(2000) + token("<UpdatePeriod>") + i32(4)
-        return self.node(name, source, data + token("</LinearComponent>"), outputs, lambda x: weight @ x[0])
+        more = {"RankInOut": RANKS, "Alpha": 4.0, "NumSamplesHistory": 2000.0, "UpdatePeriod": 4}
+        data = tagged("Linear", **UPDATABLE, Params=weight, OrthonormalConstraint=-1.0, UseNaturalGradient=b"T", **more)
+        return self.node(name, source, data, outputs, lambda x: weight @ x[0])
 
     def tdnn(self, name: str, source: Descriptor, outputs: int, offsets: tuple[int, ...], bias: bool = True) -> str:
         weight = self.weights(outputs, self.width(source) * len(offsets))
         shift = self.rng.normal(0, 0.5, outputs).astype(np.float32) if bias else np.zeros(outputs, np.float32)
-        data = updatable("TdnnComponent") + token("<TimeOffsets>") + integers(offsets)
-        data += token("<LinearParams>") + matrix(weight) + token("<BiasParams>") + vector(shift if bias else [])
-        data += token("<OrthonormalConstraint>") + f32(0) + token("<UseNaturalGradient>") + b"F"
-        data += token("<NumSamplesHistory>") + f32(2000) + token("<AlphaInOut>") + f32(4) + f32(4)
-        data += token("<RankInOut>") + i32(20) + i32(80) + token("</TdnnComponent>")
+        fields = {"TimeOffsets": integers(offsets), "LinearParams": weight, "BiasParams": shift if bias else []}
+        more = {"UseNaturalGradient": b"F", "NumSamplesHistory": 2000.0, "AlphaInOut": f32(4) + f32(4)}
+        data = tagged("Tdnn", **UPDATABLE, **fields, OrthonormalConstraint=0.0, **more, RankInOut=RANKS)
         return self.node(name, source, data, outputs, lambda x: weight @ np.concatenate(x) + shift, offsets)
 
     def batch_norm(self, name: str, source: Descriptor, blocks: int = 1) -> str:
@@ -115,10 +106,8 @@ class NetWriter:
         block, rms, epsilon = dim // blocks, float(self.rng.uniform(0.5, 1.5)), 0.001
         mean = self.rng.normal(0, 1, block).astype(np.float32)
         variance = self.rng.uniform(0.2, 2, block).astype(np.float32)
-        data = token("<BatchNormComponent>") + token("<Dim>") + i32(dim) + token("<BlockDim>") + i32(block)
-        data += token("<Epsilon>") + f32(epsilon) + token("<TargetRms>") + f32(rms) + token("<TestMode>") + b"F"
-        data += token("<Count>") + f32(1000) + token("<StatsMean>") + vector(mean) + token("<StatsVar>")
-        data += vector(variance) + token("</BatchNormComponent>")
+        fields = {"Dim": dim, "BlockDim": block, "Epsilon": epsilon, "TargetRms": rms, "TestMode": b"F"}
+        data = tagged("BatchNorm", **fields, Count=1000.0, StatsMean=mean, StatsVar=variance)
         several = np.tile(mean, blocks), np.tile(variance, blocks)
 
         def compute(x: list[np.ndarray]) -> np.ndarray:
@@ -128,40 +117,40 @@ class NetWriter:
 
     def function(self, name: str, source: Descriptor, kind: str) -> str:
         dim = self.width(source)
-        data = token(f"<{kind}Component>") + token("<Dim>") + i32(dim) + statistics(dim)
+        fields = {"Dim": dim, "ValueAvg": [0.5] * dim, "DerivAvg": [0.5] * dim, "Count": 3.0}
         if kind == "RectifiedLinear":
-            data += token("<OderivRms>") + vector([1.0] * dim) + token("<OderivCount>") + f64(12)
-            data += token("<NumDimsSelfRepaired>") + f32(0) + token("<NumDimsProcessed>") + f32(0)
-            data += token("<SelfRepairScale>") + f32(1e-5)
-        return self.node(name, source, data + token(f"</{kind}Component>"), dim, FUNCTIONS[kind])
+            fields |= {"OderivRms": [1.0] * dim, "OderivCount": b"\x08" + np.float64(12).tobytes()}
+            fields |= {"NumDimsSelfRepaired": 0.0, "NumDimsProcessed": 0.0, "SelfRepairScale": 1e-5}
+        return self.node(name, source, tagged(kind, **fields), dim, FUNCTIONS[kind])
 
     def nothing(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
         dim = self.width(source)
-        data = token(f"<{kind}Component>") + token("<Dim>") + i32(dim)
-        if kind == "NoOp":
-            data += token("<BackpropScale>") + f32(1)
-        elif kind == "Dropout":
-            data += token("<DropoutProportion>") + f32(0.1) + token("<DropoutPerFrame>") + b"T"
-            data += token("<TestMode>") + b"F"
-        else:
-            data += token("<BlockDim>") + i32(dim) + token("<TimePeriod>") + i32(0)
-            data += token("<DropoutProportion>") + f32(0.1) + token("<TestMode>") + token("<Continuous>")
-        return self.node(name, source, data + token(f"</{kind}Component>"), dim, lambda x: x[0])
+        fields: dict[str, Any] = {
+            "NoOp": {"BackpropScale": 1.0},
+            "Dropout": {"DropoutProportion": 0.1, "DropoutPerFrame": b"T", "TestMode": b"F"},
+            "GeneralDropout": {
+                "BlockDim": dim,
+                "TimePeriod": 0,
+                "DropoutProportion": 0.1,
+                "TestMode": b"",
+                "Continuous": b"",
+            },
+        }[kind]
+        return self.node(name, source, tagged(kind, Dim=dim, **fields), dim, lambda x: x[0])
 
     def scaling(self, name: str, source: Descriptor, kind: str) -> str:
         dim = self.width(source)
         scale, shift = self.rng.uniform(0.5, 1.5, dim).astype(np.float32), self.rng.normal(0, 1, dim)
-        scaled, shifted = token("<Scales>") + vector(scale), token("<Offsets>") + vector(shift)
-        data = {
-            "FixedScale": token("<FixedScaleComponent>") + scaled,
-            "FixedBias": token("<FixedBiasComponent>") + token("<Bias>") + vector(shift),
-            "PerElementScale": updatable("PerElementScaleComponent") + token("<Params>") + vector(scale),
-            "PerElementOffset": updatable("PerElementOffsetComponent") + shifted,
-            "ScaleAndOffset": updatable("ScaleAndOffsetComponent") + token("<Dim>") + i32(dim) + scaled + shifted,
+        fields: dict[str, Any] = {
+            "FixedScale": {"Scales": scale},
+            "FixedBias": {"Bias": shift},
+            "PerElementScale": UPDATABLE | {"Params": scale},
+            "PerElementOffset": UPDATABLE | {"Offsets": shift},
+            "ScaleAndOffset": UPDATABLE | {"Dim": dim, "Scales": scale, "Offsets": shift},
         }[kind]
         times = np.ones(dim) if kind in ("FixedBias", "PerElementOffset") else scale
         more = np.zeros(dim) if kind in ("FixedScale", "PerElementScale") else shift.astype(np.float32)
-        return self.node(name, source, data + token(f"</{kind}Component>"), dim, lambda x: x[0] * times + more)
+        return self.node(name, source, tagged(kind, **fields), dim, lambda x: x[0] * times + more)
 
     def output(self, source: Descriptor, name: str = "output") -> None:
         self.lines.append(f"output-node name={name} input={text_of(source)} objective=linear")

@@ -197,12 +197,7 @@ def test_a_header_that_promises_a_little_too_much(more, tmp_path):
     assert sound.notes == [f"its header promises {more} bytes ({ms:.1f} ms) more sound than there are"]
     with pytest.raises(AudioError, match="is cut short"):
         audio.load(wav_of(len(FIRST) * 2 + 514, tmp_path))
-
-
-def test_sound_behind_the_end_in_the_header_gets_a_note(tmp_path):
-    sound = audio.load(wav_of(len(FIRST), tmp_path))
-    assert sound.duration_s == pytest.approx(1.2)
-    assert sound.notes == ["38,400 bytes (1.20 s) behind its sound are not read"]
+    assert audio.load(wav_of(len(FIRST), tmp_path)).notes == ["38,400 bytes (1.20 s) behind its sound are not read"]
 
 
 def test_chunks_behind_the_sound_are_no_sound(tmp_path):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kaldi_writer import i32, integers, matrix, token, vector
-from nnet3_nets import NetWriter, updatable
+from kaldi_writer import i32, integers, token, vector
+from nnet3_nets import UPDATABLE, NetWriter, tagged
 
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import nnet3, transitions
@@ -203,8 +203,7 @@ def test_chosen_senones_are_those_of_the_whole_layer():
 def config(*lines: str, last: str = "output-node name=output input=a") -> bytes:
     """A net whose config has these lines, with the affine component `a` of three inputs."""
     text = "\n".join(("input-node name=input dim=3", *lines, last))
-    a = updatable("AffineComponent") + token("<LinearParams>") + matrix(np.ones((4, 3), np.float32))
-    a += token("<BiasParams>") + vector([0.0] * 4) + token("</AffineComponent>")
+    a = tagged("Affine", **UPDATABLE, LinearParams=np.ones((4, 3)), BiasParams=np.zeros(4))
     data = token("<Nnet3>") + f"\n{text}\n\n".encode() + token("<NumComponents>") + i32(1) + token("<ComponentName>")
     data += token("a") + a + token("</Nnet3>") + token("<LeftContext>") + i32(0) + token("<RightContext>") + i32(0)
     return data + token("<Priors>") + vector([])

@@ -189,16 +189,12 @@ def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
 PACKED = [
     ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 20_000_000, "are blank"),
     ("before", b"hello\n" * 4_000_000, "no .data. block"),
-    (
-        "word",
-        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 4_500_000,
-        "unpacks to more than 16 times its size",
-    ),
+    ("word", b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 4_500_000, "more than 16 times its size"),
     (
         "pair",
         b"\\data\\\nngram 1=2\nngram 2=40000000\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n"
         + b"-1 <s> </s>\n" * 2_000_000,
-        "unpacks to more than 16 times its size",
+        "more than 16 times its size",
     ),
 ]
 
@@ -243,10 +239,7 @@ def test_damaged_packing_is_refused(small, tmp_path):
                 arpa.read(path)
 
 
-def test_missing_and_foreign_files(tmp_path):
-    for reader in (arpa.read, lm_bin.read):
-        with pytest.raises(LanguageModelError, match="cannot be read"):
-            reader(tmp_path / "nothing")
+def test_foreign_files(tmp_path):
     (tmp_path / "foreign").write_bytes(b"\x7fELF" + bytes(range(256)))
     with pytest.raises(LanguageModelError, match="Trie Language Model"):
         lm_bin.read(tmp_path / "foreign")
@@ -288,11 +281,8 @@ def pruned_models(draw, least=0, sound=False):
     `least`: the least number of each order. `sound`: sentence marks stand at beginnings and ends alone, and the ends
     of all n-grams are listed, since pocketsphinx rounds what it adds for them to the nearest probability of the file.
     """
-    words = [
-        "<s>",
-        "</s>",
-        *draw(st.lists(st.sampled_from(["a", "b", "c", "é", "a\xa0b", "\u3000c"]), min_size=1, unique=True)),
-    ]
+    some = st.lists(st.sampled_from(["a", "b", "c", "é", "a\xa0b", "\u3000c"]), min_size=1, unique=True)
+    words = ["<s>", "</s>", *draw(some)]
     orders = draw(st.integers(1, 5))
     levels = []
     for k in range(1, orders + 1):

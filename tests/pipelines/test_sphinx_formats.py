@@ -149,11 +149,6 @@ def test_sendump_of_clusters(tmp_path, bits, count, senones):
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
 
 
-def test_checksum_of_the_real_means_is_verified():
-    cursor = parameters.open_payload(sphinx.default_directory() / "means", "means")
-    assert cursor.left == 4 * (7 + 42 * 3 * 128 * 13)
-
-
 def test_small_models_load(tmp_path):
     ptm = sphinx.load(writer.write_model(tmp_path / "ptm"))
     assert (ptm.kind, ptm.n_codebooks, ptm.n_densities) == ("ptm", 4, 20)

@@ -1,7 +1,6 @@
 """Transcripts as people and other recognisers write them down: each format, its places, and its sentences."""
 
 import gzip
-import json
 import os
 import random
 from collections.abc import Callable
@@ -67,25 +66,10 @@ WAYS = {
     "manifest": '{"audio_filepath": "a.wav", "text": "two nine"}\n{"audio_filepath": "b.wav", "text": "oh, zero"}\n',
     "t.json": '[\n  {"audio": "a.wav", "text": "two nine"},\n  {"audio": "b.wav", "text": "oh, zero"}\n]\n',
     "cuts.jsonl": "\n".join(
-        json.dumps(
-            {
-                "id": f"{name}-0",
-                "start": 0.0,
-                "duration": 1.5,
-                "channel": 0,
-                "type": "MonoCut",
-                "supervisions": [
-                    {"id": name, "recording_id": name, "start": 0.0, "duration": 1.5, "channel": 0, "text": words}
-                ],
-                "recording": {
-                    "id": name,
-                    "sampling_rate": 16000,
-                    "num_samples": 24000,
-                    "duration": 1.5,
-                    "sources": [{"type": "file", "channels": [0], "source": f"{name}.wav"}],
-                },
-            }
-        )
+        f'{{"id": "{name}-0", "start": 0.0, "duration": 1.5, "channel": 0, "type": "MonoCut", "supervisions": [{{"id": '
+        f'"{name}", "recording_id": "{name}", "start": 0.0, "duration": 1.5, "channel": 0, "text": "{words}"}}], '
+        f'"recording": {{"id": "{name}", "sampling_rate": 16000, "num_samples": 24000, "duration": 1.5, "sources": '
+        f'[{{"type": "file", "channels": [0], "source": "{name}.wav"}}]}}}}'
         for name, words in TWO.items()
     ),
     "segments.out": "a 1 jane 0.0 1.5 two nine\nb A joe 1.00 2.5 <o,f0,male> oh, zero\n",
