@@ -44,7 +44,6 @@ class Transfers:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Achieved rate, or None where no time was measured."""
         return self.bytes / self.time_ns * 1e9 if self.time_ns else None
 
     @property
@@ -63,20 +62,10 @@ def transfers(session: Recorded, first: int = 0, last: int | None = None) -> lis
             known = session.stages[int(stage)]
             if known.group != "transfer" or known.work != TRANSFER_WORK:
                 continue
-            mine = spans[spans["stage"] == stage]
+            mine, name = spans[spans["stage"] == stage], session.lanes[lane].name
             size, pinned, unwaited = (int(mine[f"work{i}"].sum(dtype=np.int64)) for i in range(3))
-            time_ns = int(mine["duration_ns"].sum())
-            row = Transfers(
-                known.name,
-                session.lanes[lane].name,
-                len(mine),
-                size,
-                pinned,
-                time_ns,
-                unwaited,
-                _least_ns(session, session.lanes[lane].name, known.name, mine),
-            )
-            found.append(row)
+            time_ns, least_ns = int(mine["duration_ns"].sum()), _least_ns(session, name, known.name, mine)
+            found.append(Transfers(known.name, name, len(mine), size, pinned, time_ns, unwaited, least_ns))
     return found
 
 
@@ -106,14 +95,10 @@ def hidden_ns(session: Recorded, first: int = 0, last: int | None = None) -> flo
     spans = session.spans
     inside = _within(spans, first, last)
     names = {stage.name for stage in session.stages.values()}
-    leaves, waits = [], []
-    for number, stage in session.stages.items():
-        if stage.group in LEAF_GROUPS:
-            leaves.append(number)
-            if stage.name.endswith(WAIT) and stage.name.removesuffix(WAIT) in names:
-                waits.append(number)
+    leaves = {number: stage.name for number, stage in session.stages.items() if stage.group in LEAF_GROUPS}
+    waits = [n for n, name in leaves.items() if name.endswith(WAIT) and name.removesuffix(WAIT) in names]
     on_device = np.isin(spans["lane"], lanes)
-    worked = inside & on_device & np.isin(spans["stage"], leaves)
+    worked = inside & on_device & np.isin(spans["stage"], [*leaves])
     charged = inside & ~on_device & np.isin(spans["stage"], waits)
     duration = spans["duration_ns"]
     return float(max(int(duration[worked].sum()) - int(duration[charged].sum()), 0))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from profiler.analysis.categories import CATEGORIES, OVERHEAD
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.track import CostTrack
 from profiler.counting import MISSED
 from profiler.device.time import EVENTS
+
+DEVICE_EVENTS: Final = ("events", "ns_per_event", "recording_ns")
+"""What recording devices took, of the facts under EVENTS: timed events, what each cost, and the ends of blocks."""
+MOST: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,8 @@ class RecorderCost:
     @property
     def losses(self) -> list[str]:
         """What was lost, in words: the dropped spans always, the rest where there is any."""
-        texts = [f"{self.dropped} dropped"]
-        if self.misplaced:
-            texts.append(f"{self.misplaced} misplaced")
-        if self.missed:
-            texts.append(f"{self.missed} counter readings missed")
-        return texts
+        more = {"misplaced": self.misplaced, "counter readings missed": self.missed}
+        return [f"{self.dropped} dropped", *(f"{number} {what}" for what, number in more.items() if number)]
 
 
 def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> RecorderCost:
@@ -50,9 +50,8 @@ def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> Re
 
     Spans on all lanes count: the decode thread records those of a device too.
     """
-    stored = session.meta.get("recorder")
-    stored = stored if isinstance(stored, dict) else {}
-    each, reading = (_number(stored.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
+    each, reading = _numbers(session.meta.get("recorder"), "ns_per_span", "ns_per_counted_span")
+    events, ns_per_event, ends_ns = (n or 0.0 for n in _numbers(session.meta.get(EVENTS), *DEVICE_EVENTS))
     lanes = session.lanes.values()
     spans, dropped = sum(lane.recorded for lane in lanes), sum(lane.dropped for lane in lanes)
     put = spans + dropped
@@ -61,13 +60,14 @@ def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> Re
     if each is not None:
         # With counters on, every span of the decode lane reads them too.
         read = sum(lane.recorded + lane.dropped for lane in lanes if lane.decode) * (reading or 0.0)
+        more_ns = read + events * ns_per_event + ends_ns
         if wall_ns:
             books = _between_ns(session, track) / wall_ns
             # Tiles are recorded there.
-            share = books + (max(put - track.tiles, 0) * each + read + _events(session)) / wall_ns
-        each = (put * each + read + _events(session)) / put if put else each
-    missed = _number(session.meta.get(MISSED)) or 0.0
-    return RecorderCost(each, spans, dropped, track.misplaced, int(missed), share, books)
+            share = books + (max(put - track.tiles, 0) * each + more_ns) / wall_ns
+        each = (put * each + more_ns) / put if put else each
+    (missed,) = _numbers(session.meta, MISSED)
+    return RecorderCost(each, spans, dropped, track.misplaced, int(missed or 0), share, books)
 
 
 def _between_ns(session: Recorded, track: CostTrack) -> float:
@@ -80,20 +80,10 @@ def _between_ns(session: Recorded, track: CostTrack) -> float:
     return max(left, 0.0)
 
 
-def _events(session: Recorded) -> float:
-    """ns that recording devices took: their timed events, and the ends of blocks."""
-    stored = session.meta.get(EVENTS)
-    stored = stored if isinstance(stored, dict) else {}
-    events, each, ends = (_number(stored.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns"))
-    return events * each + ends
-
-
-def _number(value: object) -> float | None:
-    """A number of a session as float; None where it is none, or none that a cost can be."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) and found >= 0 else None
+def _numbers(stored: object, *names: str) -> list[float | None]:
+    """Numbers of a session by name; None for what is none, or none that a cost can be."""
+    values = [stored.get(name) if isinstance(stored, Mapping) else None for name in names]
+    # Compared first: an integer of a stranger may be too large for a float.
+    return [
+        float(v) if isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < MOST else None for v in values
+    ]

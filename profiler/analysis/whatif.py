@@ -7,11 +7,13 @@ the same speech: the session's stages change as these do. Every prediction says 
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from profiler.analysis.breakdown import Breakdown
 from profiler.analysis.categories import NOT_OWN, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
+from profiler.analysis.recorded import real_time_factor
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.spans import GROUPS
@@ -52,61 +54,52 @@ class Prediction:
 
     @property
     def wall_ns(self) -> float:
-        """Wall time of the session, ns."""
         return sum(line.time_ns for line in self.lines)
 
     @property
     def predicted_ns(self) -> float:
-        """Wall time that is predicted, ns."""
         return sum(line.predicted_ns for line in self.lines)
 
     @property
     def rtf(self) -> float | None:
-        """Real-time factor of the session, None without audio."""
-        return self.wall_ns / 1e9 / self.audio_s if self.audio_s else None
+        return real_time_factor(self.wall_ns, self.audio_s)
 
     @property
     def predicted_rtf(self) -> float | None:
-        """Real-time factor that is predicted, None without audio."""
-        return self.predicted_ns / 1e9 / self.audio_s if self.audio_s else None
+        return real_time_factor(self.predicted_ns, self.audio_s)
 
 
 def unchanged(parts: Breakdown) -> Prediction:
     """Return the session as it was, to start from."""
-    lines = []
+    lines: list[Line] = []
+
+    def add(name: str, group: str, time_ns: float, split_ns: Mapping[str, float]) -> None:
+        split = {part: max(ns, 0.0) / time_ns for part, ns in split_ns.items()} if time_ns else {}
+        lines.append(Line(name, group, time_ns, time_ns, split))
+
     lost = {name: parts.categories[name] for name in NOT_OWN}
-    for row in parts.stages:
-        if row.share is not None and row.group != OVERHEAD:
-            times = dict(row.lost_ns or {})
-            for name, ns in times.items():
-                lost[name] -= ns
-            if row.group == "scoring":
-                # Without a law or a roof a stage's whole time is not attributed, as in the categories.
-                times |= {"compute": row.compute_ns or 0.0, "memory": row.memory_ns or 0.0}
-                times[UNEXPLAINED] = row.time_ns - sum(times.values())
-            lines.append(_line(row.name, row.group, row.time_ns, times))
-    between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
-    lines.append(_line(OVERHEAD, OVERHEAD, between, lost))
+    for row in [row for row in parts.stages if row.share is not None and row.group != OVERHEAD]:
+        times = dict(row.lost_ns or {})
+        for name, ns in times.items():
+            lost[name] -= ns
+        if row.group == "scoring":
+            # Without a law or a roof a stage's whole time is not attributed, as in the categories.
+            times |= {"compute": row.compute_ns or 0.0, "memory": row.memory_ns or 0.0}
+            times[UNEXPLAINED] = row.time_ns - sum(times.values())
+        add(row.name, row.group, row.time_ns, times)
+    add(OVERHEAD, OVERHEAD, max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0), lost)
     return Prediction(parts.audio_s, tuple(lines))
-
-
-def _line(name: str, group: str, time_ns: float, parts: Mapping[str, float]) -> Line:
-    split = {part: max(ns, 0.0) / time_ns for part, ns in parts.items()} if time_ns else {}
-    return Line(name, group, time_ns, time_ns, split)
 
 
 def parse_factor(text: str) -> tuple[str, float]:
     """Read STAGE=FACTOR; BadInput with one sentence when it is anything else."""
-    name, equals, value = text.partition("=")
-    try:
-        factor = float(value)
-    except ValueError:
-        factor = math.nan
-    if not equals or not name.strip() or not (0.0 <= factor < math.inf):
-        raise BadInput(
-            f"--scale must be STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), not {text!r}."
-        )
-    return name.strip(), factor
+    name, _, value = text.partition("=")
+    with suppress(ValueError):
+        if name.strip() and 0.0 <= float(value) < math.inf:
+            return name.strip(), float(value)
+    raise BadInput(
+        f"--scale must be STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), not {text!r}."
+    )
 
 
 def names(prediction: Prediction) -> list[str]:
@@ -127,26 +120,19 @@ def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Pred
             raise BadInput(f"The factor of {name} must be a number from 0 to {MOST_FACTOR:,.0f}, not {factor:g}.")
         touched = 0.0
         for i, line in enumerate(lines):
-            share = line.parts.get(name, 0.0) if name in PARTS else float(name in _called(line))
+            share = line.parts.get(name, 0.0) if name in PARTS else float(name in (line.name, line.group))
             touched += share * line.predicted_ns
             after = line.predicted_ns * (1.0 - share * (1.0 - factor))
             lines[i] = dataclasses.replace(line, predicted_ns=after)
-        assumptions.append(_scale_sentence(name, factor, touched))
+        what = {0.0: "is free", 1.0: "takes what it took"}.get(factor, f"takes {factor:g} of its time")
+        kind = "group" if name in GROUPS else "stage"
+        if name in PARTS:
+            kind = "part of the time" if name in NOT_OWN else "part of the scoring time"
+        said = f"{what}; every other stage takes what it took (Amdahl's law)."
+        if not touched:
+            said = "took no time in this session, so a factor for it changes nothing."
+        assumptions.append(f"The {kind} {name} {said}")
     return dataclasses.replace(prediction, lines=tuple(lines), assumptions=tuple(assumptions))
-
-
-def _called(line: Line) -> tuple[str, str]:
-    return line.name, line.group
-
-
-def _scale_sentence(name: str, factor: float, touched: float) -> str:
-    what = {0.0: "is free", 1.0: "takes what it took"}.get(factor, f"takes {factor:g} of its time")
-    kind = "group" if name in GROUPS else "stage"
-    if name in PARTS:
-        kind = "part of the time" if name in NOT_OWN else "part of the scoring time"
-    if not touched:
-        return f"The {kind} {name} took no time in this session, so a factor for it changes nothing."
-    return f"The {kind} {name} {what}; every other stage takes what it took (Amdahl's law)."
 
 
 def changed(prediction: Prediction, before: Mapping[str, float], after: Mapping[str, float], group: str) -> Prediction:
@@ -160,22 +146,17 @@ def changed(prediction: Prediction, before: Mapping[str, float], after: Mapping[
     whole = sum(before[name] for name in known)
     taken = sum(mine[name].predicted_ns for name in known)
     found = []
-    for name in [*mine, *(name for name in after if name not in mine)]:
+    for name in dict.fromkeys([*mine, *after]):
         line = mine.get(name, Line(name, group, 0.0, 0.0, {}))
-        if name not in after and name not in before:
-            # Found in neither: there is nothing to go by, and it stays.
-            found.append(line)
-            continue
+        time = line.predicted_ns
         if before.get(name):
-            time = line.predicted_ns * after.get(name, 0.0) / before[name]
-        else:
+            time *= after.get(name, 0.0) / before[name]
+        elif name in after or name in before:  # found in neither, there is nothing to go by, and it stays
             time = taken * after.get(name, 0.0) / whole if whole else 0.0
         found.append(dataclasses.replace(line, predicted_ns=time))
     at = next((i for i, line in enumerate(prediction.lines) if line.group == group), len(lines))
-    newcomers = ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns)
-    assumptions = list(prediction.assumptions)
-    if newcomers:
-        assumptions.append(
-            f"The session has no figures of {newcomers}: taken by what the stages of {group} take together."
-        )
-    return dataclasses.replace(prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=tuple(assumptions))
+    assumptions = prediction.assumptions
+    if newcomers := ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns):
+        said = f"The session has no figures of {newcomers}: taken by what the stages of {group} take together."
+        assumptions = (*assumptions, said)
+    return dataclasses.replace(prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=assumptions)
