@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from profiler.arrays import F64, I64, Array
+from profiler.arrays import Array
 from profiler.recording.layout import SPAN
 
 if TYPE_CHECKING:
-    from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
 SETUP: Final = "set-up"
@@ -77,13 +76,13 @@ def recognised(session: Session) -> Recognised:
         end_frame = min(one.first_frame + one.n_frames, clock.end_frame)
         if end_frame <= one.first_frame or not clock.knows(one.first_frame):
             continue
-        begin, end = clock.begun_ns(one.first_frame), clock.at_ns(end_frame)
+        begin = clock.begun_ns(one.first_frame)
+        end = max(clock.at_ns(end_frame), begin)
         names.append(one.name)
-        details.append(_details(one))
-        times.append((begin, max(end, begin)))
+        details.append({key: getattr(one, key) for key in ("audio_s", "hypothesis", "reference", "errors")})
+        times.append((begin, end))
         for word, first, frames in one.words:
-            at = [clock.at_ns(f) for f in (first, first + frames)]
-            start, stop = (min(max(ns, begin), max(end, begin)) for ns in at)
+            start, stop = (min(max(clock.at_ns(frame), begin), end) for frame in (first, first + frames))
             names.append(word)
             details.append({"first_frame": first, "frames": frames})
             times.append((start, max(stop, start)))
@@ -95,26 +94,20 @@ def recognised(session: Session) -> Recognised:
     return Recognised(spans, names, details)
 
 
-def _details(one: Utterance) -> Detail:
-    return {"audio_s": one.audio_s, "hypothesis": one.hypothesis, "reference": one.reference, "errors": one.errors}
-
-
 class _Clock:
     """When frames were decoded, by the blocks of the decode lane."""
 
     def __init__(self, session: Session) -> None:
         spans = session.spans
-        by_group = {
-            group: [stage.id for stage in session.stages.values() if stage.group == group]
+        blocks, ahead = (
+            spans[np.isin(spans["stage"], [stage.id for stage in session.stages.values() if stage.group == group])]
             for group in ("decode", "prepare")
-        }
-        blocks = spans[np.isin(spans["stage"], by_group["decode"]) & (spans["frames"] > 0)]
+        )
+        blocks = blocks[blocks["frames"] > 0]
         blocks = blocks[np.argsort(blocks["first_frame"], kind="stable")]
-        self._first: I64 = blocks["first_frame"].astype(np.int64)
-        self._frames: I64 = blocks["frames"].astype(np.int64)
-        self._start: I64 = blocks["start_ns"].astype(np.int64)
-        self._ns: F64 = blocks["duration_ns"].astype(np.float64)
-        ahead = spans[np.isin(spans["stage"], by_group["prepare"])]
+        self._first, self._frames, self._start, self._ns = (
+            blocks[name].astype(np.int64) for name in ("first_frame", "frames", "start_ns", "duration_ns")
+        )
         pairs = zip(ahead["first_frame"].tolist(), ahead["start_ns"].tolist(), strict=True)
         self._prepared = dict(sorted(pairs, reverse=True))
         self.end_frame = int((self._first + self._frames).max()) if len(blocks) else 0
@@ -148,7 +141,9 @@ def in_order(spans: Array, chosen: Array | None = None) -> Iterator[Array]:
     would otherwise drop them or put them on another track.
     """
     ends: list[int] = []
-    order = _order(spans, chosen)
+    places = np.arange(len(spans)) if chosen is None else np.flatnonzero(chosen)
+    # The enclosing ones first.
+    order = places[np.lexsort((-spans["duration_ns"][places], spans["start_ns"][places]))]
     for begin in range(0, len(order), PIECE):
         piece = spans[order[begin : begin + PIECE]]
         durations = piece["duration_ns"]
@@ -164,11 +159,3 @@ def in_order(spans: Array, chosen: Array | None = None) -> Iterator[Array]:
             if end > start:
                 ends.append(end)
         yield piece
-
-
-def _order(spans: Array, chosen: Array | None) -> Array:
-    """Return the positions of the spans `chosen`, the enclosing ones first."""
-    if chosen is None or chosen.all():
-        return np.lexsort((-spans["duration_ns"], spans["start_ns"]))
-    places = np.flatnonzero(chosen)
-    return places[np.lexsort((-spans["duration_ns"][places], spans["start_ns"][places]))]

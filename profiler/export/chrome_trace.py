@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 
 from profiler.export import Format, write_text
-from profiler.export._spans import PIECE, RECOGNISED, SETUP, Recognised, Timeline, in_order, recognised, timeline
+from profiler.export._spans import PIECE, RECOGNISED, SETUP, in_order, recognised, timeline
 
 if TYPE_CHECKING:
     from profiler.arrays import Array
@@ -48,7 +48,12 @@ FORMAT: Final = Format(
 def _fill(session: Session, file: TextIO) -> None:
     about = {key: session.meta.get(key) for key in ("session_id", "preset", "asrscope_version")}
     shown = timeline(session)
-    about |= {"exporter": "asrscope", **_totals(session), "setup": _setup_before(session, shown)}
+    before = session.spans[shown.before]
+    setup_s = {
+        session.stages[stage].name: float(before["duration_ns"][before["stage"] == stage].sum()) / 1e9
+        for stage in np.unique(before["stage"]).tolist()
+    }
+    about |= {"exporter": "asrscope", **_totals(session), "setup": {"before_s": setup_s, "spans": len(before)}}
     file.write('{"displayTimeUnit":"ns","otherData":')
     file.write(json.dumps(about))
     file.write(',"traceEvents":[\n')
@@ -58,7 +63,11 @@ def _fill(session: Session, file: TextIO) -> None:
     for place, (tid, name) in enumerate({after: RECOGNISED, **lanes, after + 1: SETUP}.items()):
         file.write(",\n" + _line("M", "thread_name", tid, args={"name": name}))
         file.write(",\n" + _line("M", "thread_sort_index", tid, args={"sort_index": place}))
-    _recognised(recognised(session), after, origin, file)
+    said = recognised(session)
+    for piece in in_order(said.spans):
+        for start, duration, place in zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True):
+            more = {"dur": round(int(duration) * US, 3), "cat": "said", "args": said.details[place]}
+            file.write(",\n" + _line("X", said.names[place], after, int(start) - origin, **more))
     for lane, chosen in shown.lanes.items():
         _spans(session, FIRST_TID + lane, chosen, origin, file)
     _spans(session, after + 1, shown.between, origin, file)
@@ -88,24 +97,6 @@ def _totals(session: Session) -> dict[str, Any]:
         "categories": {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()},
         "recorder": recorder_cost(session, track).as_dict(),
     }
-
-
-def _setup_before(session: Session, shown: Timeline) -> dict[str, Any]:
-    """The stages of set-up until the first span that is not: seconds of each, and how many spans they are."""
-    spans = session.spans[shown.before]
-    stages = {
-        session.stages[stage].name: float(spans["duration_ns"][spans["stage"] == stage].sum()) / 1e9
-        for stage in np.unique(spans["stage"]).tolist()
-    }
-    return {"before_s": stages, "spans": len(spans)}
-
-
-def _recognised(recognised: Recognised, tid: int, origin: int, file: TextIO) -> None:
-    for piece in in_order(recognised.spans):
-        triples = zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True)
-        for start, duration, place in triples:
-            more = {"dur": round(int(duration) * US, 3), "cat": "said", "args": recognised.details[place]}
-            file.write(",\n" + _line("X", recognised.names[place], tid, int(start) - origin, **more))
 
 
 def _spans(session: Session, tid: int, chosen: Array, origin: int, file: TextIO) -> None:

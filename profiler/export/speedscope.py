@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TextIO
+
+import numpy as np
 
 from profiler.arrays import Array
 from profiler.export import Format, write_text
@@ -57,62 +59,46 @@ def _fill(session: Session, file: TextIO) -> None:
     shown, spans = timeline(session), session.spans
     setup = shown.before | shown.between
     begun = int(spans["start_ns"].min(where=setup, initial=shown.origin_ns))
-    profiles = [
-        *(
-            (session.lanes[lane].name, spans, chosen, _Events(shown.origin_ns, index))
-            for lane, chosen in shown.lanes.items()
-        ),
-        (RECOGNISED, words.spans, None, _Events(shown.origin_ns, named, "first_frame")),
-        (SETUP, spans, setup, _Events(begun, index)),
-    ]
     separator = ""
-    for name, of, chosen, events in profiles:
-        if len(of) if chosen is None else chosen.any():
-            file.write(separator)
-            _profile(name, of, chosen, events, file)
-            separator = ","
+    for name, of, chosen, origin_ns, frame_of, field in (
+        *(
+            (session.lanes[lane].name, spans, some, shown.origin_ns, index, "stage")
+            for lane, some in shown.lanes.items()
+        ),
+        (RECOGNISED, words.spans, np.ones(len(words.spans), bool), shown.origin_ns, named, "first_frame"),
+        (SETUP, spans, setup, begun, index, "stage"),
+    ):
+        if not chosen.any():
+            continue
+        end = int((of["start_ns"] + of["duration_ns"])[chosen].max()) - origin_ns
+        profile = {"type": "evented", "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": end}
+        file.write(separator + json.dumps(profile)[:-1] + ',"events":[')
+        lines = events(in_order(of, chosen), origin_ns, frame_of, field)
+        file.write(next(lines))
+        file.writelines("," + line for line in lines)
+        file.write("]}")
+        separator = ","
     file.write("]}\n")
 
 
-def _profile(name: str, spans: Array, chosen: Array | None, events: _Events, file: TextIO) -> None:
-    ends = spans["start_ns"] + spans["duration_ns"]
-    end = int((ends if chosen is None else ends[chosen]).max()) - events.origin_ns
-    head = {"type": "evented", "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": end}
-    file.write(json.dumps(head)[:-1] + ',"events":[')
-    comma = ""
-    for piece in in_order(spans, chosen):
-        file.write(comma + ",".join(events.of(piece)))
-        comma = ","
-    file.write("".join("," + event for event in events.rest()))
-    file.write("]}")
-
-
-class _Events:
-    """Open and close events of one lane, whose spans come in order of start and nest.
+def events(pieces: Iterable[Array], origin_ns: int, index: Mapping[int, int], field: str = "stage") -> Iterator[str]:
+    """Give the open and close events of spans that come in order of start and nest.
 
     `index`: the number of the frame in the file, by what spans have as `field`.
     """
+    stack: list[tuple[int, int]] = []
 
-    def __init__(self, origin_ns: int, index: dict[int, int], field: str = "stage") -> None:
-        self.origin_ns = origin_ns
-        self._index, self._field = index, field
-        self._open: list[tuple[int, int]] = []
-
-    def of(self, spans: Array) -> Iterator[str]:
-        """Give the events up to the beginning of the last of `spans`."""
-        stack = self._open
-        columns = (spans[name].tolist() for name in ("start_ns", "duration_ns", self._field))
-        for start, duration, which in zip(*columns, strict=True):
-            start -= self.origin_ns
-            while stack and stack[-1][0] <= start:
-                yield self._close()
-            yield f'{{"type":"O","frame":{self._index[which]},"at":{start}}}'
-            stack.append((start + duration, self._index[which]))
-
-    def rest(self) -> Iterator[str]:
-        while self._open:
-            yield self._close()
-
-    def _close(self) -> str:
-        at, frame = self._open.pop()
+    def close() -> str:
+        at, frame = stack.pop()
         return f'{{"type":"C","frame":{frame},"at":{at}}}'
+
+    for spans in pieces:
+        columns = (spans[name].tolist() for name in ("start_ns", "duration_ns", field))
+        for start, duration, which in zip(*columns, strict=True):
+            start -= origin_ns
+            while stack and stack[-1][0] <= start:
+                yield close()
+            yield f'{{"type":"O","frame":{index[which]},"at":{start}}}'
+            stack.append((start + duration, index[which]))
+    while stack:
+        yield close()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 import numpy as np
 
 from profiler.analysis.categories import NOT_OWN, PARTS
-from profiler.analysis.verdict import Parts
 from profiler.export import Format, write_text
 
 if TYPE_CHECKING:
@@ -21,32 +20,13 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 COLUMNS: Final = (
-    "stage",
-    "group",
-    "lane",
-    "calls",
-    "time_ns",
-    "share",
-    "mean_ns",
-    "median_ns",
-    "p95_ns",
-    "flops",
-    "bytes_min",
-    "bytes_max",
-    "transferred_bytes",
-    "working_set_bytes",
-    "compute_ns",
-    "memory_ns",
-    "unexplained_ns",
-    *(f"{name}_ns" for name in NOT_OWN),
+    *("stage", "group", "lane", "calls", "time_ns", "share", "mean_ns", "median_ns", "p95_ns"),
+    *("flops", "bytes_min", "bytes_max", "transferred_bytes", "working_set_bytes"),
+    *("compute_ns", "memory_ns", "unexplained_ns", *(f"{name}_ns" for name in NOT_OWN)),
     *(f"part_{name}{end}_ns" for name in PARTS for end in ("", "_low", "_high")),
-    "frames",
-    "work",
-    "verdict",
-    "evidence",
-    "defect",
-    "sentence",
+    *("frames", "work", "verdict", "evidence", "defect", "sentence"),
 )
+"""Those of stages by the names of `StageRow`, but for what `_fill` adds."""
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
@@ -72,54 +52,28 @@ FORMAT: Final = Format(
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
     from profiler.analysis.comparison.statistics import percentiles
 
-    table = csv.writer(file)
-    table.writerow(COLUMNS)
+    table = csv.DictWriter(file, COLUMNS)
+    table.writeheader()
     stages = {stage.name: stage.id for stage in session.stages.values()}
     lanes = {lane.name: lane.id for lane in session.lanes.values()}
     for row in parts.stages:
         spans = session.spans
         chosen = (spans["stage"] == stages[row.name]) & (spans["lane"] == lanes[row.lane])
         median, p95 = percentiles(spans["duration_ns"][chosen].astype(np.float64))
+        values: dict[str, object] = {name: getattr(row, name) for name in COLUMNS if hasattr(row, name)}
+        values |= {"stage": text_cell(row.name), "lane": text_cell(row.lane), "time_ns": round(row.time_ns)}
+        values |= {"mean_ns": row.time_ns / row.calls, "median_ns": median, "p95_ns": p95}
+        values |= {"transferred_bytes": row.transferred, "working_set_bytes": row.working_set}
+        values |= {f"{name}_ns": ns for name, ns in (row.lost_ns or {}).items()}
+        ends = () if row.parts is None else (row.parts.likely, row.parts.low, row.parts.high)
+        for end, part_ns in zip(("", "_low", "_high"), ends, strict=False):
+            values |= {f"part_{name}{end}_ns": ns for name, ns in part_ns.items()}
         counts = " ".join(f"{k}={v:.0f}" for k, v in row.work.items() if k != "frames")
-        values = (
-            text_cell(row.name),
-            row.group,
-            text_cell(row.lane),
-            row.calls,
-            round(row.time_ns),
-            row.share,
-            row.time_ns / row.calls,
-            median,
-            p95,
-            row.flops,
-            row.bytes_min,
-            row.bytes_max,
-            row.transferred,
-            row.working_set,
-            row.compute_ns,
-            row.memory_ns,
-            row.unexplained_ns,
-            *(None if row.lost_ns is None else row.lost_ns[name] for name in NOT_OWN),
-            *_parts(row.parts),
-            row.work["frames"],
-            counts,
-            row.verdict,
-            row.evidence,
-            row.defect,
-            row.sentence,
-        )
-        table.writerow(["" if value is None else value for value in values])
+        table.writerow(values | {"frames": row.work["frames"], "work": counts})
     table.writerows(_between(session, parts))
 
 
-def _parts(parts: Parts | None) -> list[float | None]:
-    """Likely, least and most of each part; blank where the stage's law names none."""
-    if parts is None:
-        return [None] * (3 * len(PARTS))
-    return [ends[name] for name in PARTS for ends in (parts.likely, parts.low, parts.high)]
-
-
-def _between(session: Session, parts: Breakdown) -> list[list[object]]:
+def _between(session: Session, parts: Breakdown) -> list[dict[str, object]]:
     """The rows of what lies between the stages: overhead, and what was lost of it, if anything.
 
     Times of stages are rounded, and these make up for it.
@@ -131,15 +85,14 @@ def _between(session: Session, parts: Breakdown) -> list[list[object]]:
     lost = {n: max(parts.categories[n] - sum((row.lost_ns or {}).get(n, 0.0) for row in rows), 0.0) for n in NOT_OWN}
     left = between - sum(map(round, lost.values()))
     lane = text_cell(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
-    found = []
+    found: list[dict[str, object]] = []
     for name, exact, ns in (
         (OVERHEAD, parts.between_ns - sum(lost.values()), left),
         *((name, exact, round(exact)) for name, exact in lost.items()),
     ):
         if name == OVERHEAD or ns:
-            share = exact / parts.wall_ns if parts.wall_ns else ""
-            known = {"stage": name, "group": name, "lane": lane, "time_ns": ns, "share": share}
-            found.append([known.get(column, "") for column in COLUMNS])
+            share = exact / parts.wall_ns if parts.wall_ns else None
+            found.append({"stage": name, "group": name, "lane": lane, "time_ns": ns, "share": share})
     return found
 
 

@@ -142,9 +142,7 @@ def test_whatever_a_session_says_was_recognised_nests(utterances, blocks):
     session.utterances = Utterances(rows)
     found = recognised(session)
     assert len(found.spans) == len(found.names) == len(found.details)
-    events = speedscope._Events(0, dict.fromkeys(range(len(found.names)), 0), "first_frame")
-    written = [e for piece in in_order(found.spans) for e in events.of(piece)]
-    written += events.rest()
+    written = speedscope.events(in_order(found.spans), 0, dict.fromkeys(range(len(found.names)), 0), "first_frame")
     balanced({"startValue": 0, "endValue": 1000, "events": [json.loads(e) for e in written]})
 
 
@@ -233,10 +231,8 @@ def test_overlapping_spans_are_made_to_nest(pairs, piece):
     assert all(len(p) == piece for p in pieces[:-1])
     assert sorted(ordered["start_ns"].tolist()) == ordered["start_ns"].tolist()
     assert (ordered["duration_ns"] >= 0).all()
-    writer = speedscope._Events(0, {0: 0})
-    events = [event for p in pieces for event in writer.of(p)] + list(writer.rest())
-    profile = {"startValue": 0, "endValue": 100, "events": [json.loads(e) for e in events]}
-    balanced(profile)
+    events = [json.loads(event) for event in speedscope.events(pieces, 0, {0: 0})]
+    balanced({"startValue": 0, "endValue": 100, "events": events})
 
 
 def test_the_table_has_a_row_per_stage_and_blanks(small, tmp_path):
