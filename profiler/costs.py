@@ -33,23 +33,17 @@ class Linear:
     def of(self, spans: Array) -> Array:
         """Return the quantity for each of `spans` (dtype SPAN), float64 [n]."""
         value = np.full(len(spans), float(self.fixed))
-        if self.per_frame:
-            value += self.per_frame * spans["frames"]
-        for i, factor in enumerate(self.per_work):
+        for factor, count in zip((self.per_frame, *self.per_work), ("frames", "work0", "work1", "work2"), strict=True):
             if factor:
-                value += factor * spans[f"work{i}"]
+                value += factor * spans[count]
         return value
 
     def total(self, spans: float, frames: float, work: tuple[float, float, float]) -> float:
         """Return the sum over `spans` spans that together have these frames and work counts."""
-        return (
-            self.fixed * spans
-            + self.per_frame * frames
-            + sum(factor * count for factor, count in zip(self.per_work, work, strict=True))
-        )
+        by_work = sum(factor * count for factor, count in zip(self.per_work, work, strict=True))
+        return self.fixed * spans + self.per_frame * frames + by_work
 
     def times(self, factor: float) -> "Linear":
-        """Return `factor` times as much."""
         w0, w1, w2 = (factor * each for each in self.per_work)
         return Linear(factor * self.fixed, factor * self.per_frame, (w0, w1, w2))
 
@@ -64,14 +58,12 @@ class Linear:
     @classmethod
     def from_list(cls, values: object) -> "Linear":
         """Read what `as_list` wrote; ValueError when it is anything else."""
-        if (
-            not isinstance(values, list)
-            or len(values) != 2 + WORK_COUNTS
-            or not all(isinstance(v, int | float) and abs(v) < LARGEST_FACTOR for v in values)
-        ):
+        numbers = values if isinstance(values, list) else []
+        sound = [float(v) for v in numbers if isinstance(v, int | float) and abs(v) < LARGEST_FACTOR]
+        if len(numbers) != 2 + WORK_COUNTS or len(sound) < len(numbers):
             raise ValueError(f"a cost law needs five sensible numbers, not {values!r:.60}")
-        fixed, per_frame, *work = (float(v) for v in values)
-        return cls(fixed, per_frame, (work[0], work[1], work[2]))
+        fixed, per_frame, w0, w1, w2 = sound
+        return cls(fixed, per_frame, (w0, w1, w2))
 
 
 KERNEL_CALL: Final = "kernel call"
@@ -145,17 +137,13 @@ class Cost:
         return not self.accesses and all(law == Linear() for law in laws)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the cost as JSON values."""
         return {
+            **{
+                name: getattr(self, name)
+                for name in ("working_set_bytes", "threads", "scattered", "unmodelled", "device")
+            },
+            **{name: getattr(self, name).as_list() for name in ("bytes_min", "bytes_max", "transferred")},
             "operations": {name: law.as_list() for name, law in self.operations.items()},
-            "bytes_min": self.bytes_min.as_list(),
-            "bytes_max": self.bytes_max.as_list(),
-            "working_set_bytes": self.working_set_bytes,
-            "transferred": self.transferred.as_list(),
-            "threads": self.threads,
-            "scattered": self.scattered,
-            "unmodelled": self.unmodelled,
-            "device": self.device,
             "calls": {name: law.as_list() for name, law in self.calls.items()},
             "accesses": [each.as_list() for each in self.accesses],
         }
@@ -165,21 +153,25 @@ class Cost:
         """Read what `as_dict` wrote; ValueError with one sentence when it is anything else."""
         if not isinstance(values, dict) or not isinstance(values.get("operations"), dict):
             raise ValueError(f"a cost needs a table of operations, not {values!r:.60}")
-        threads = values.get("threads", 1)
+        threads, calls, accesses = values.get("threads", 1), values.get("calls", {}), values.get("accesses", [])
         if not isinstance(threads, int) or not 0 < threads < _LIMIT_16:
             raise ValueError(f"threads of a cost must be a count from 1, not {threads!r:.60}")
+        if not isinstance(calls, dict) or len(calls) > MOST_CALLS:
+            raise ValueError(f"a cost needs a table of at most {MOST_CALLS} kinds of calls, not {calls!r:.60}")
+        if not isinstance(accesses, list) or len(accesses) > MOST_ACCESSES:
+            raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} kinds of accesses")
         return cls(
-            {str(name): Linear.from_list(law) for name, law in values["operations"].items()},
-            Linear.from_list(values.get("bytes_min")),
-            Linear.from_list(values.get("bytes_max")),
-            _size(values.get("working_set_bytes")),
-            Linear.from_list(values.get("transferred")),
-            threads,
-            values.get("scattered") is True,
-            str(values.get("unmodelled", ""))[:LONGEST_REASON],
-            str(values.get("device", ""))[:LONGEST_REASON],
-            _calls(values.get("calls", {})),
-            _accesses(values.get("accesses", [])),
+            operations={str(name): Linear.from_list(law) for name, law in values["operations"].items()},
+            bytes_min=Linear.from_list(values.get("bytes_min")),
+            bytes_max=Linear.from_list(values.get("bytes_max")),
+            working_set_bytes=_size(values.get("working_set_bytes")),
+            transferred=Linear.from_list(values.get("transferred")),
+            threads=threads,
+            scattered=values.get("scattered") is True,
+            unmodelled=str(values.get("unmodelled", ""))[:LONGEST_REASON],
+            device=str(values.get("device", ""))[:LONGEST_REASON],
+            calls={str(name)[:LONGEST_REASON]: Linear.from_list(law) for name, law in calls.items()},
+            accesses=tuple(map(Accesses.from_list, accesses)),
         )
 
 
@@ -187,15 +179,3 @@ def _size(value: object) -> float:
     if not isinstance(value, int | float) or not 0 <= value < 2**63:
         raise ValueError(f"the size of data must be in bytes, not {value!r:.60}")
     return float(value)
-
-
-def _calls(values: object) -> dict[str, Linear]:
-    if not isinstance(values, dict) or len(values) > MOST_CALLS:
-        raise ValueError(f"a cost needs a table of at most {MOST_CALLS} kinds of calls, not {values!r:.60}")
-    return {str(name)[:LONGEST_REASON]: Linear.from_list(law) for name, law in values.items()}
-
-
-def _accesses(values: object) -> tuple[Accesses, ...]:
-    if not isinstance(values, list) or len(values) > MOST_ACCESSES:
-        raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} kinds of accesses")
-    return tuple(map(Accesses.from_list, values))

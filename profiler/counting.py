@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -76,16 +77,9 @@ class CountingLane(Lane):
         "missed",
     )
 
-    def __init__(
-        self,
-        lane_id: int,
-        name: str,
-        kind: str,
-        decode: bool,
-        capacity: int = RING_RECORDS,
-        clock: Callable[[], int] = now_ns,
-    ) -> None:
-        super().__init__(lane_id, name, kind, decode, capacity, clock)
+    def __init__(self, *about: Any, **more: Any) -> None:
+        """As `Lane`."""
+        super().__init__(*about, **more)
         self.missed = 0
         self._group: Group | None = None
         self._read: Callable[[], bytes] | None = None
@@ -154,14 +148,11 @@ class CountingLane(Lane):
         if self._read is None:
             return
         ring, state = self._lent
-        end = int(state[AT])
-        slots = [ring[self._lent_at : end]]
-        if end < self._lent_at:
-            slots = [ring[self._lent_at :], ring[:end]]
-        for some in slots:
-            durations = (some["end_ns"] - some["start_ns"]).tolist()
-            for spent, stage, ended in zip(durations, some["stage"].tolist(), some["end_ns"].tolist(), strict=True):
-                self._account(stage, spent, ended)
+        begin, end = self._lent_at, int(state[AT])
+        for slots in (ring[begin:end],) if end >= begin else (ring[begin:], ring[:end]):
+            columns = (slots[name].tolist() for name in ("stage", "start_ns", "end_ns"))
+            for stage, started, ended in zip(*columns, strict=True):
+                self._account(stage, ended - started, ended)
 
     def _account(self, stage: int, spent_ns: int, end_ns: int) -> None:
         """Read the counters for a span, or let it share the last reading if that came after it."""
@@ -180,7 +171,10 @@ class CountingLane(Lane):
 
         For one consumer thread. The last reading waits for spans that may share it, unless `final`.
         """
-        entries = self._take_intervals(final)
+        entries = self._held + [self._readings.popleft() for _ in range(len(self._readings))]
+        last = max((i for i, entry in enumerate(entries) if entry[4] is not None), default=0)
+        count = len(entries) if final else last
+        entries, self._held = entries[:count], entries[count:]
         # A span that ended before counting began shares in no reading.
         while entries and entries[0][4] is None and not self._results:
             del entries[0]
@@ -188,19 +182,6 @@ class CountingLane(Lane):
             return []
         changed = self._add_up(entries)
         return [total for key in sorted(changed) for total in self._rows(*key)]
-
-    def _take_intervals(self, final: bool) -> list[Entry]:
-        """Take the entries of whole intervals: a reading and the spans that share it."""
-        readings = self._readings
-        entries = self._held + [readings.popleft() for _ in range(len(readings))]
-        count = len(entries)
-        if not final:
-            while count > 0:
-                count -= 1
-                if entries[count][4] is not None:
-                    break
-        self._held = entries[count:]
-        return entries[:count]
 
     def _add_up(self, entries: list[Entry]) -> set[tuple[int, int]]:
         assert self._last is not None
@@ -236,8 +217,7 @@ class CountingLane(Lane):
     def _rows(self, stage: int, epoch: int) -> list[CounterTotal]:
         assert self._group is not None
         total = self._results[stage, epoch]
-        source = SOURCE
-        scale = 1.0
+        source, scale = SOURCE, 1.0
         if total.running < MIN_RUNNING * total.enabled:
             if total.running <= 0:
                 return []
@@ -275,19 +255,18 @@ def added_cost_ns(group: Group, rounds: int = 7, spans: int = 200) -> float | No
     plain = Lane(0, "scratch", "cpu", False, capacity=spans)
     counted = CountingLane(0, "scratch", "cpu", False, capacity=spans)
     counted.count(group)
-    added = []
-    for _ in range(rounds):
-        found = []
-        for lane in (plain, counted):
-            start = now_ns()
-            for _ in range(spans):
-                lane.put(1, start, now_ns())
-            if lane is counted:
-                counted.totals()
-            found.append(now_ns() - start)
-            lane.take()
-        added.append((found[1] - found[0]) / spans)
-    return round(sorted(added)[rounds // 2], 1)
+
+    def spent(lane: Lane) -> int:
+        start = now_ns()
+        for _ in range(spans):
+            lane.put(1, start, now_ns())
+        if lane is counted:
+            counted.totals()
+        end = now_ns()
+        lane.take()
+        return end - start
+
+    return round(median(spent(counted) - spent(plain) for _ in range(rounds)) / spans, 1)
 
 
 @contextmanager
@@ -302,21 +281,21 @@ def counting(
     if group is None or not isinstance(lane, CountingLane):
         yield lambda: None
         return
-    counted, reported = lane, 0
+    reported = 0
 
     def report(final: bool = False) -> None:
         nonlocal reported
-        if totals := counted.totals(final):
+        if totals := lane.totals(final):
             journal.counters(totals)
-        if counted.missed > reported:
-            reported = counted.missed
+        if lane.missed > reported:
+            reported = lane.missed
             journal.meta(MISSED, reported)
 
-    counted.count(group, threads)
+    lane.count(group, threads)
     try:
         yield report
     finally:
-        counted.stop()
+        lane.stop()
         report(final=True)
 
 

@@ -19,7 +19,6 @@ PAIR_ROUNDS: Final = 5
 MIN_BASE_NS: Final = 100_000_000
 """Over a shorter time, assuming equal rates is more accurate than estimating the ratio."""
 
-
 Event = Any
 """What `record` of a device returns; opaque to everything else."""
 
@@ -67,18 +66,15 @@ class ClockPair:
 
 def measure_pair(device: DeviceClock, host: Callable[[], int], stream: int = 0, rounds: int = PAIR_ROUNDS) -> ClockPair:
     """Read both clocks as simultaneously as possible; the stream must be idle."""
-    best: ClockPair | None = None
+    pairs = []
     for _ in range(rounds):
         before = host()
         event = device.record(stream)
         device.wait(event)
         after = host()
-        uncertainty = (after - before + 1) // 2
-        if best is None or uncertainty < best.uncertainty_ns:
-            best = ClockPair((before + after) // 2, device.time_ns(event), uncertainty)
+        pairs.append(ClockPair((before + after) // 2, device.time_ns(event), (after - before + 1) // 2))
         device.recycle(event)
-    assert best is not None
-    return best
+    return min(pairs, key=lambda pair: pair.uncertainty_ns)
 
 
 class ClockMap:
@@ -86,35 +82,27 @@ class ClockMap:
 
     def __init__(self) -> None:
         self.pairs: list[ClockPair] = []
-        self._device: list[int] = []
 
     def add(self, pair: ClockPair) -> None:
         """Add a later pair; one that is not after the last on both clocks is ignored."""
-        if self.pairs:
-            last = self.pairs[-1]
-            if pair.device_ns <= last.device_ns or pair.host_ns <= last.host_ns:
-                return
-        self.pairs.append(pair)
-        self._device.append(pair.device_ns)
+        last = self.pairs[-1] if self.pairs else None
+        if last is None or (pair.device_ns > last.device_ns and pair.host_ns > last.host_ns):
+            self.pairs.append(pair)
 
     @property
     def rate(self) -> float:
         """Host nanoseconds per device nanosecond, 1.0 until it can be estimated."""
-        if len(self.pairs) < 2:
-            return 1.0
         first, last = self.pairs[0], self.pairs[-1]
         if last.device_ns - first.device_ns < MIN_BASE_NS:
             return 1.0
         return (last.host_ns - first.host_ns) / (last.device_ns - first.device_ns)
 
-    @property
-    def uncertainty_ns(self) -> int:
-        return max(pair.uncertainty_ns for pair in self._known())
-
     def to_host(self, device_ns: int) -> int:
         """Return the host's time of a device time; ValueError before the first pair."""
-        pairs = self._known()
-        after = bisect_right(self._device, device_ns)
+        pairs = self.pairs
+        if not pairs:
+            raise ValueError("no clock pair has been measured, so no device time can be mapped")
+        after = self._after(device_ns)
         if 0 < after < len(pairs):
             low, high = pairs[after - 1], pairs[after]
             rate = (high.host_ns - low.host_ns) / (high.device_ns - low.device_ns)
@@ -123,14 +111,10 @@ class ClockMap:
         return low.host_ns + round((device_ns - low.device_ns) * rate)
 
     def forget_before(self, device_ns: int) -> None:
-        keep = max(bisect_right(self._device, device_ns) - 1, 1)
-        if keep > 1:
-            del self.pairs[1:keep], self._device[1:keep]
+        del self.pairs[1 : max(self._after(device_ns) - 1, 1)]
 
-    def _known(self) -> list[ClockPair]:
-        if not self.pairs:
-            raise ValueError("no clock pair has been measured, so no device time can be mapped")
-        return self.pairs
+    def _after(self, device_ns: int) -> int:
+        return bisect_right(self.pairs, device_ns, key=lambda pair: pair.device_ns)
 
 
 class Busy(NamedTuple):
@@ -166,14 +150,13 @@ def charge(waits: Iterable[Wait], busy: Sequence[Busy]) -> list[Charge]:
     At each moment the stream waited for decides; where it ran nothing itself, what others ran counts, arithmetic before
     copies. The time grows with the pieces of work (a hundred in a block of 16 frames), not with their square.
     """
-    order = sorted(busy, key=_start)
-    starts = [_start(piece) for piece in order]
+    order = sorted(busy, key=lambda piece: piece.start_ns)
     # By when all pieces up to one have ended.
     reached = list(accumulate((piece.end_ns for piece in order), max))
     charges: list[Charge] = []
     for wait in waits:
         first = bisect_right(reached, wait.start_ns)
-        last = bisect_left(starts, wait.end_ns)
+        last = bisect_left(order, wait.end_ns, key=lambda piece: piece.start_ns)
         inside = [piece for piece in order[first:last] if piece.end_ns > wait.start_ns]
         _divide(wait, inside, charges)
     return charges
@@ -192,19 +175,10 @@ def _divide(wait: Wait, inside: Sequence[Busy], charges: list[Charge]) -> None:
             running.append(inside[begun])
             begun += 1
         running = [piece for piece in running if piece.end_ns >= end]
-        chosen = running[0] if running else None
-        if len(running) > 1:
-            chosen = min(running, key=lambda piece: _rank(piece, wait))
+        ranks = {(p.stream != wait.stream, p.transfer, p.start_ns, p.stream): p for p in reversed(running)}
+        chosen = ranks[min(ranks)] if ranks else None
         last = charges[-1] if charges else None
         if last is not None and last.busy == chosen and last.end_ns == start:
             charges[-1] = Charge(chosen, last.start_ns, end)
         else:
             charges.append(Charge(chosen, start, end))
-
-
-def _start(piece: Busy) -> int:
-    return piece.start_ns
-
-
-def _rank(busy: Busy, wait: Wait) -> tuple[bool, bool, int, int]:
-    return busy.stream != wait.stream, busy.transfer, busy.start_ns, busy.stream

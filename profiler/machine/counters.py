@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from profiler.clock import now_ns
@@ -218,13 +219,14 @@ def read_cost_ns(group: Group, rounds: int = 7, reads: int = 200) -> float | Non
     """Measure what one reading of the group costs in ns, as hot code does it; None without events."""
     if not group.events:
         return None
-    found = []
-    for _ in range(rounds):
+
+    def spent() -> int:
         start = now_ns()
         for _ in range(reads):
             group.read_raw()
-        found.append((now_ns() - start) / reads)
-    return round(sorted(found)[rounds // 2], 1)
+        return now_ns() - start
+
+    return round(median(spent() for _ in range(rounds)) / reads, 1)
 
 
 def _try(kernel: Kernel, event: Event, group: int) -> tuple[int | None, Availability]:

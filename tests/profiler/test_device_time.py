@@ -64,7 +64,6 @@ def test_pairs_close_together_tell_no_rate():
     clocks.add(ClockPair(10_000, 11_000, 500))
     assert clocks.rate == 1.0
     assert clocks.to_host(21_000) == 20_000
-    assert clocks.uncertainty_ns == 500
 
 
 def test_forgetting_keeps_what_is_needed():
