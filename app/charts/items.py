@@ -72,7 +72,6 @@ class Levels(Curve):
         self.show_levels(places)
 
     def show_levels(self, y: F64) -> None:
-        """Show lines at other heights [n]."""
         self.setPen(hair(theme().grid))
         self.show_points(np.tile([-FAR_S, FAR_S], len(y)), np.repeat(y, 2))
 

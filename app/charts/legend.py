@@ -67,7 +67,6 @@ class Legend(QWidget):
             self.update()
 
     def set_remark(self, text: str) -> None:
-        """Show `text` at the right end."""
         if text != self.remark:
             self.remark = text
             self.update()
@@ -149,7 +148,6 @@ class Readout(QWidget):
         self._metrics = QFontMetricsF(font(0.92, strong=True))
 
     def show_lines(self, lines: Sequence[Line], at: QPoint) -> None:
-        """Show `lines` to the right of a point of the window, or to the left if there is no room."""
         self._lines = lines
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)

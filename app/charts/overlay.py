@@ -144,7 +144,6 @@ class Overlay(PixelItem):
             self.update()
 
     def set_readout(self, lines: Sequence[Line]) -> None:
-        """Show these lines next to the mouse; an empty list hides the box."""
         hover = self.plot.hover_s
         if hover is None or not lines:
             if self._readout is not None:
@@ -231,7 +230,6 @@ class Overlay(PixelItem):
                 painter.drawLine(QLineF(x, flag.row * FLAG_ROW + 4, x, band))
 
     def _paint_flags(self, painter: QPainter) -> None:
-        """Draw the labels of the markers, over the lines of all of them."""
         painter.setFont(_flag_font())
         for flag in self._placed:
             if flag.row is None:

@@ -82,7 +82,6 @@ class StillPlot(pg.GraphicsView):
         self.viewport().update()
 
     def settle(self) -> None:
-        """Draw what has changed at once."""
         now = (theme().name, self.width(), self.height())
         if now == self._built:
             return
@@ -199,7 +198,6 @@ class StillPlot(pg.GraphicsView):
         self.taken.append(lies.map(QPolygonF(box)))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
-        """The first of these boxes that lies on nothing `taken`."""
         return next((box for box in boxes if self.is_free(box)), None)
 
     def is_free(self, box: QRectF | QPolygonF) -> bool:

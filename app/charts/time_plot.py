@@ -63,7 +63,6 @@ class _Axis(pg.AxisItem):
         self.range = [mn, mx]
 
     def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str, scale: int) -> None:
-        """Write a text on whole pixels."""
         whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
 
         def draw(into: QPainter) -> None:
@@ -222,11 +221,9 @@ class TimePlot(pg.GraphicsView):
         return self._visible
 
     def plot_size(self) -> tuple[int, int]:
-        """Width and height of the area in pixels, at least 1 × 1."""
         return self._size
 
     def second_at(self, at: QPointF) -> float:
-        """Second of audio under a position in the area's pixels."""
         first, last = self.visible
         return first + (last - first) * at.x() / self.columns
 

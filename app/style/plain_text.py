@@ -146,7 +146,6 @@ class Wrapped(Label):
         return super().text().replace(_BREAK, "")
 
     def setText(self, text: str) -> None:
-        """Show `text` as plain text."""
         broken = breakable(displayable(text))
         QLabel.setText(self, broken)
         kind = Qt.TextInteractionFlag
@@ -201,7 +200,6 @@ def as_tip(text: str) -> str:
 
 
 def set_tip(target: HasTip, text: str) -> None:
-    """Give `target` a tool tip."""
     target.setToolTip(as_tip(text))
 
 

@@ -186,7 +186,6 @@ QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 
 
 def stylesheet(tokens: Tokens) -> str:
-    """Return the style sheet for ``tokens``."""
     colours = {field.name: value for field in fields(tokens) if isinstance(value := getattr(tokens, field.name), str)}
     return _SHEET.substitute(colours)
 

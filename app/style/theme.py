@@ -123,7 +123,6 @@ class Tokens:
         return self.name == "dark"
 
     def color(self, token: str) -> QColor:
-        """Return the colour of a token or of a category as a ``QColor``."""
         value = self.category.get(token)
         return QColor(_parsed(value if value is not None else getattr(self, token)))
 
@@ -250,7 +249,6 @@ def _made(scale: float, strong: bool) -> QFont:
 
 
 def palette(tokens: Tokens) -> QPalette:
-    """Return the Qt palette that belongs to ``tokens``."""
     role = QPalette.ColorRole
     result = QPalette()
     for key, token in (

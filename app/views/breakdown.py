@@ -143,8 +143,6 @@ class BreakdownView(View):
         axis.stage_changed.connect(self._soon.start)
         self._model: DeskSnapshot | None = None
 
-    # -- one stage -----------------------------------------------------------------------------
-
     def _open_menu(self, position: QPoint) -> None:
         if (menu := self.menu_at(position)) is not None:
             menu.popup(self.tree.viewport().mapToGlobal(position))
@@ -164,8 +162,6 @@ class BreakdownView(View):
                 set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
                 menu.setToolTipsVisible(True)
         return menu
-
-    # -- drawing -------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
         self._show(snapshot.desk)
@@ -211,8 +207,6 @@ class BreakdownView(View):
         self.panel.setVisible(not on or room - needed >= LEAST_TREE)
         self._column.activate()
         self.tree.set_picture(on)
-
-    # -- in words and figures ------------------------------------------------------------------
 
     def summary(self) -> str:
         model = self._model

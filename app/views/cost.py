@@ -61,7 +61,6 @@ class CostLabels(PixelItem):
         self.band = 0.0
 
     def set_model(self, model: CostModel | None, band: float) -> None:
-        """Show another model (None: nothing), whose area begins `band` pixels below the top."""
         self._model, self.band = model, band
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:

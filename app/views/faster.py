@@ -98,8 +98,6 @@ class FasterView(View):
         self.tree.itemActivated.connect(lambda *_: self._try_current())
         self._show_choice()
 
-    # -- drawing ---------------------------------------------------------------------------------
-
     def draw(self, snapshot: Snapshot) -> None:
         desk = snapshot.desk
         config = settings_at(snapshot.session, desk.scope.last)
@@ -182,8 +180,6 @@ class FasterView(View):
     def model(self) -> tuple[Candidate, ...]:
         return self._candidates
 
-    # -- choosing --------------------------------------------------------------------------------
-
     def chosen(self) -> Change | None:
         """The change that is chosen; None for a stage or nothing."""
         item = self.tree.currentItem()
@@ -263,8 +259,6 @@ class FasterView(View):
                 then()
 
         self.tried.emit(dict(change.settings), take)
-
-    # -- in words and figures --------------------------------------------------------------------
 
     def summary(self) -> str:
         if not self._candidates:

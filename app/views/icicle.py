@@ -129,7 +129,6 @@ class Icicle(StillPlot):
             self.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
 
     def _name(self, block: Block, place: QRectF) -> None:
-        """Write a block's name and time into it, if they have room."""
         room, name, time = place.width() - 2 * AIR, self.tr(block.name), f"{milliseconds(block.ms)} ms"
         if room >= LEAST_TEXT:
             texts = f"{name}  {time}, {percent(block.share)}", f"{name}  {time}", name, name.partition(".")[2]

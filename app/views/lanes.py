@@ -220,7 +220,6 @@ class LanesView(ChartView[LanesModel]):
         return self._make_model(*of, visible, columns, self._scales, counted, in_blocks)
 
     def quantity(self, name: str) -> Quantity:
-        """How a quantity is shown, translated."""
         one = self.shown[name]
         return one._replace(title=self.tr(one.title), short=self.tr(one.short))
 

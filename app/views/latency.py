@@ -96,7 +96,6 @@ class Bars(PixelItem):
         self._metrics = QFontMetricsF(self._face)
 
     def set_model(self, model: LatencyModel | None, band: float) -> None:
-        """Show other words, below `band` pixels."""
         self._model, self.band = model, band
         self.update()
 

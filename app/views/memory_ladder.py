@@ -153,8 +153,6 @@ class LadderPlot(StageDots[Traffic]):
         few = self.tr("{0}: {1} of {2}").format(stage.name, speed(stage.rate), speed(stage.bandwidth))
         return f"{of}, {place}", of, few
 
-    # -- drawing -------------------------------------------------------------------------------
-
     def build(self) -> None:
         marked, area = self.marked, self._area()
         if marked is None:
@@ -207,7 +205,6 @@ class LadderPlot(StageDots[Traffic]):
             x0 = x1
 
     def _name_ladders(self, area: QRectF) -> None:
-        """Say of each ladder where it was measured."""
         threads = self._model.threads
         processor = self.tr("reading, 1 thread") if threads == 1 else self.tr("reading, {0} threads").format(threads)
         for ladder in self._model.ladders:

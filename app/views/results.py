@@ -34,7 +34,6 @@ class ResultsView(View):
         self._show_tabs()
 
     def show_result(self, page: QWidget) -> None:
-        """Show a page in front, which is there until it is closed."""
         if self.tabs.indexOf(page) < 0:
             at = self.tabs.addTab(page, literal(page.windowTitle()))
             close = ToolButton()

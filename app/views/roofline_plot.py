@@ -106,7 +106,6 @@ class StageDots(StillPlot, Generic[S]):
         return QRectF(self.rect()).adjusted(left, top, -right, -bottom)
 
     def place(self, x: float, y: float) -> QPointF:
-        """Where a pair of values lies in the drawing."""
         area, ((left, right), (low, high)) = self._area(), self.ranges
         across, up = (math.log10(x) - left) / (right - left or 1), (math.log10(y) - low) / (high - low or 1)
         return QPointF(area.left() + across * area.width(), area.bottom() - up * area.height())
@@ -214,8 +213,6 @@ class Roofline(StageDots[Point]):
         text: str = self.tr("{0} in {1}: {2} operations per byte, {3}op/s.")
         return text.format(before.name, self._baseline, f"{before.intensity:.3g}", prefixed(before.rate))
 
-    # -- geometry ------------------------------------------------------------------
-
     def _found_ranges(self) -> Ranges:
         marked = self.marked
         if marked is None:
@@ -243,8 +240,6 @@ class Roofline(StageDots[Point]):
         corners = () if self.marked is None else self._roof(self.marked)
         box = box.adjusted(0, INK, 0, -INK)
         return any(crosses(QLineF(*ends), box) for ends in pairwise(corners))
-
-    # -- drawing ---------------------------------------------------------------------------
 
     def build(self) -> None:
         self.arrows = []
@@ -279,7 +274,6 @@ class Roofline(StageDots[Point]):
         self.text(of, QRectF(0, 0, self.width() - 2, LINE), RIGHT_END)
 
     def _draw_roofs(self, marked: Point) -> list[tuple[str, QLineF]]:
-        """The roofs of the marked stage, and the lines of the levels with their names."""
         tokens, levels = theme(), []
         for level in self.where.levels:
             line = self._slope(level.bandwidth, marked.ceiling)

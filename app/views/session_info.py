@@ -126,7 +126,6 @@ class SessionView(TableView):
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:
-    """Names and values of all that a session says of itself; what is not known is left out."""
     from app.model import provenance
     from pipelines.labs import record
 

@@ -124,14 +124,12 @@ class SpokenItem(PixelItem):
         return ROWS if self.boundingRect().height() >= ROOM_FOR_ROWS else 1
 
     def areas(self) -> tuple[QRectF, QRectF]:
-        """The areas of the envelope and of the words."""
         area = self.boundingRect()
         height = self.rows * ROW if self.placed else 0.0
         words = QRectF(0, area.height() - height, area.width(), height)
         return QRectF(0, 2, area.width(), max(4.0, words.top() - MARKS - 3)), words
 
     def lay_out(self) -> None:
-        """Find places for the range in view."""
         self.placed, model = [], self._model
         if model is None:
             return
@@ -194,7 +192,6 @@ class Wave(RasterItem):
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """The strokes as lines."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
         for part, token in ((~self._inside, "waveform"), (self._inside, "muted")):
@@ -227,7 +224,6 @@ class Marks(RasterItem):
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """The strokes as lines."""
         y, across = place.center().y(), place.width() / len(self._values)
         for on, token, thick in zip(self._values.T, ("muted", "danger"), (1, THICK), strict=True):
             painter.setPen(QPen(theme().color(token), thick))

@@ -25,7 +25,6 @@ def tr(text: str) -> str:
 
 
 def sum_text(model: DeskSnapshot) -> str:
-    """Say what the groups add up to, and what other programs took besides."""
     text = tr("sum {0} ms · RTF {1}").format(milliseconds(model.own_ms), rtf_text(model.rtf))
     if model.other_share < TOLD_FROM:
         return text
@@ -197,7 +196,6 @@ class StagePanel(QWidget):
             self.update()
 
     def needed(self, width: int) -> int:
-        """Height of all of it at a width."""
         if self._line is None:
             return 0
         parts = len(rows_of(self._line.parts)) * PART_ROW

@@ -100,8 +100,6 @@ class StageTree(QTreeWidget):
         self.currentItemChanged.connect(self._moved)
         axis.stage_changed.connect(self._point_at_choice)
 
-    # -- what is shown -------------------------------------------------------------------------
-
     def show_model(self, model: DeskSnapshot | None) -> None:
         self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
         self.of_steps = model is not None and model.of_steps
@@ -148,8 +146,6 @@ class StageTree(QTreeWidget):
             with QSignalBlocker(self):
                 self.setCurrentItem(row)  # type: ignore[arg-type]  # None: no row
 
-    # -- what is chosen ------------------------------------------------------------------------
-
     def explained(self) -> StageLine | None:
         chosen = (line for line in (*self.groups, *self.stages) if line.name == self._axis.stage)
         return next(chosen, self.stages[0] if self.stages else None)
@@ -174,10 +170,7 @@ class StageTree(QTreeWidget):
         self.exposed = event.region()
         super().paintEvent(event)
 
-    # -- looks ---------------------------------------------------------------------------------
-
     def set_picture(self, on: bool) -> None:
-        """Show only rows that are whole."""
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.setVerticalScrollBarPolicy(policy)
         self.setMaximumHeight(16_777_215)

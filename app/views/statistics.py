@@ -48,8 +48,6 @@ class StatisticsView(View):
         self._slowest: tuple[str, int] | None = None  # Whose time is shown, and the slowest frame
         self._at = -1  # Which of the slowest frames was gone to last
 
-    # -- drawing ---------------------------------------------------------------------------------
-
     def draw(self, snapshot: Snapshot) -> None:
         scope = snapshot.desk.scope
         names = stage_names(snapshot.session, snapshot.track)
@@ -100,8 +98,6 @@ class StatisticsView(View):
     def set_picture(self, on: bool) -> None:
         self.next.setVisible(not on)
 
-    # -- the slowest frames ----------------------------------------------------------------------
-
     def go_to_next(self) -> None:
         """Go to the slowest frame, then to the next slowest; after the last, to the slowest again."""
         self.settle()
@@ -112,7 +108,6 @@ class StatisticsView(View):
             self._show_slowest()
 
     def _show_slowest(self) -> None:
-        """Say which frame it is, with its word."""
         model, snapshot = self._model, self.snapshot
         if model is None or snapshot is None:
             self.about.set_full("")
@@ -133,8 +128,6 @@ class StatisticsView(View):
 
     def _place(self, frame: int) -> str:
         return self.by_unit(self.tr("at {0}").format(clock(frame * FRAME_S, 2)), self.tr("at step {0}").format(frame))
-
-    # -- in words and figures --------------------------------------------------------------------
 
     def summary(self) -> str:
         model = self._model

@@ -103,7 +103,6 @@ class TableModel(QAbstractTableModel):
         return "\n".join("\t".join(line) for line in lines) + "\n"
 
     def text_of(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-        """Other rows as text, all of them."""
         self.replace(headers, rows)
         return self.text(range(self.rowCount()))
 
@@ -157,7 +156,6 @@ def _rank(value: object) -> tuple[int, float, str]:
 
 
 def _plain_rows(table: QTableView) -> None:
-    """Read-only rows, selected as a whole."""
     table.verticalHeader().hide()
     table.verticalHeader().setDefaultSectionSize(ROW)
     table.setShowGrid(False)
@@ -252,7 +250,6 @@ class TableTwin(QTableView):
         QGuiApplication.clipboard().setText(self._model.text(rows))
 
     def menu(self) -> QMenu:
-        """What can be done with the rows."""
         made, header = new_menu("", self), self.horizontalHeader()
         copy = self.copy_selected if self.selectionModel().hasSelection() else None
         add_entry(made, self.tr("Copy rows selected"), copy)

@@ -220,7 +220,6 @@ class _Busy(RasterItem):
         self._rects: Sequence[QRectF] = ()
 
     def show_lanes(self, model: TimelineModel, rects: Sequence[QRectF], height: float) -> None:
-        """Show the lanes of a model at their places in a plot of this height, in pixels."""
         self._lanes, self._rects = model.lanes, rects
         columns = len(model.lanes[0].busy)
         self._parted = np.zeros((columns, len(model.lanes)))
@@ -278,14 +277,12 @@ class _Names(PixelItem):
         self._model = model
 
     def lane_rects(self) -> list[QRectF]:
-        """Where each lane is, in pixels."""
         lanes = 0 if self._model is None else len(self._model.lanes)
         width, height = self.plot.plot_size()
         tops = [round(n * height / max(1, lanes)) for n in range(lanes + 1)]
         return [QRectF(0, top, width, max(2, after - top - GAP)) for top, after in pairwise(tops)]
 
     def lane_at(self, y: float) -> int | None:
-        """Number of the lane at a height in pixels."""
         rects = self.lane_rects()
         return next((n for n, rect in enumerate(rects) if rect.top() <= y <= rect.bottom()), None)
 

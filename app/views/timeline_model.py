@@ -236,7 +236,6 @@ class WallAxis(TimeAxis):
         return float(self._ruler.timeline.frames_at(self._ruler.ns_at(second))) * FRAME_S
 
     def named_ranges(self) -> Sequence[NamedRange]:
-        """The ranges that are marked on the shared axis."""
         at, ranges = self.seconds_at, self._shared.named_ranges()
         return [one._replace(first=at(one.first), last=at(one.last)) for one in ranges]
 

@@ -80,7 +80,6 @@ class Bars(StillPlot):
         self.setMinimumHeight(int(TOP + 2 * ROW + BOTTOM))
 
     def show_rows(self, rows: tuple[Copies, ...], nothing: str) -> None:
-        """Show other copies; `nothing` is said where there are none."""
         if (rows, nothing) != (self._rows, self._nothing):
             self._rows, self._nothing = rows, nothing
             self.rebuild()

@@ -73,10 +73,7 @@ class UtterancesView(TableView):
     def table(self) -> Table:
         return self._shown
 
-    # -- the utterances ------------------------------------------------------------------------
-
     def _by_utterance(self, snapshot: Snapshot) -> Table:
-        """One row per utterance begun before the cursor."""
         rows: list[list[object]] = []
         own = snapshot.track.own_ns(0, snapshot.cursor_frame)
         for number, one in enumerate(snapshot.session.utterances, start=1):
@@ -96,10 +93,7 @@ class UtterancesView(TableView):
             rows.append([*row, "; ".join(notes)])
         return [self.tr(text) for text in UTTERANCE], rows
 
-    # -- their stages --------------------------------------------------------------------------
-
     def _by_stage(self, snapshot: Snapshot) -> Table:
-        """ms per frame of every stage: a row per configuration, then one per utterance begun."""
         titles = [self.tr(text) for text in ("utterance", "at", "configuration")]
         session, end = snapshot.session, snapshot.cursor_frame
         utterances = [one for one in session.utterances.in_time if one.first_frame < end]
@@ -132,10 +126,7 @@ class UtterancesView(TableView):
             titles, rows = titles[:2], [[*row[:2], *row[3:]] for row in rows]
         return [*titles, self.tr(whole), *names], rows
 
-    # -- the words -----------------------------------------------------------------------------
-
     def _by_word(self, snapshot: Snapshot) -> Table:
-        """One row per word of the scope, the one whose frames take longest first."""
         session, scope = snapshot.session, snapshot.desk.scope
         self._words, left = word_costs(session, snapshot.track, scope.end, (scope.first, scope.last), AT_ONCE)
         if left:
@@ -147,8 +138,6 @@ class UtterancesView(TableView):
             at = word.utterance, clock(word.first_frame * FRAME_S, 2), word.first_frame
             rows.append([word.word, milliseconds(word.ms), rtf_text(word.rtf), error, word.reference, *counts, *at])
         return [self.tr(text) for text in WORD], rows
-
-    # -- what is chosen, and in words ----------------------------------------------------------
 
     def choose(self, row: Sequence[object]) -> None:
         """Show the word in the charts, or select the utterance, in view of them."""

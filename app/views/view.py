@@ -92,7 +92,6 @@ class View(QFrame):
         self.header.insertWidget(self.header.indexOf(self._toggle), button)
 
     def add_menu(self, text: str, actions: Sequence[QAction]) -> None:
-        """Put a button with a menu of actions into the header."""
         button = header_button(text)
         describe(button, self.tr("{0} of {1}").format(text, self.tr(self.title)))
         menu = new_menu(text, self)
@@ -102,7 +101,6 @@ class View(QFrame):
         self.add_control(button)
 
     def add_toggle(self, text: str, tip: str) -> ToolButton:
-        """Put a button into the header that stays down."""
         button = header_button(text, tip, checkable=True)
         self.add_control(button)
         return button

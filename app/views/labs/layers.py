@@ -98,7 +98,6 @@ class Place:
     lying: bool = False
 
     def point(self, x: float, y: float) -> QPointF:
-        """Return the point of a pair of values, in pixels."""
         across, up = self.x.place(x), self.y.place(y)
         if self.lying:
             across, up = up, 1.0 - across

@@ -57,7 +57,6 @@ class Panel(StillPlot):
         return title + legend + (FLAG + LINE if flags else FLAG)
 
     def build(self) -> None:
-        """Title, legend, axes, levels and places, layers."""
         wide = float(self.width())
         if self.chart.title:
             face = font(0.95, strong=True)
@@ -68,8 +67,6 @@ class Panel(StillPlot):
         Layers(self, place, self._looks).draw(self.chart)
         self._marks(place)
         self._legend(wide)
-
-    # -- legend ---------------------------------------------------------------------------------
 
     def _keys(self, wide: float) -> list[list[tuple[str, str, QRectF]]]:
         """Rows of the legend: (name, its text, its key from the left end); none where there is one series."""
@@ -113,8 +110,6 @@ class Panel(StillPlot):
             self.curve(ends, QPen(look.color, 2.0, style))
         if not line.dashed and not line.steps:
             draw_signs(self, [middle], look)
-
-    # -- axes -----------------------------------------------------------------------------------
 
     def _placed(self, head: float) -> Place:
         """Axes with their labels around the plot, and their titles."""
@@ -170,8 +165,6 @@ class Panel(StillPlot):
             or max(metrics.horizontalAdvance(word) for word in name.split() or [""]) > room - 4
             for name in names
         )
-
-    # -- levels and places ----------------------------------------------------------------------
 
     def _ends(self, place: Place, mark: Mark) -> tuple[bool, list[QPointF]]:
         """Whether a mark is upright, and where it lies: one place, or both ends of a band."""
