@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
 
 from app.charts.legend import Legend
-from app.layout import NONE, lay_out
+from app.layout import lay_out
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -37,13 +37,14 @@ OWN = tuple(name for name in CATEGORIES if name not in NOT_OWN)
 
 
 class CategoryBar(QWidget):
-    """One bar and its key; the tool tip has the figures and says why a category is zero."""
+    """One bar, a pale one above it, and its key; the tool tip has the figures and says why a category is zero."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._bar = _Bar()
+        self._now: Mapping[str, float] = {}
+        self._before: Mapping[str, float] = {}
         self.key = Legend({}, gutter=0)
-        lay_out(QVBoxLayout(self), self._bar, self.key, spacing=2, margins=NONE)
+        lay_out(QVBoxLayout(self), self.key, margins=(0, BEFORE + 1 + HEIGHT + 2, 0, 0))
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_model(self, model: DeskSnapshot) -> None:
@@ -51,7 +52,10 @@ class CategoryBar(QWidget):
         # The pale bar of a pair is to the other as the same speech before is to the same speech now.
         scale = 1.0 if model.baseline is not None or not after else model.own_ms / after
         before = {name: scale * model.before.get(name, 0.0) for name in OWN}
-        self._bar.show_parts({name: model.categories[name] for name in OWN}, before)
+        shown = {name: model.categories[name] for name in OWN}, before
+        if shown != (self._now, self._before):
+            self._now, self._before = shown
+            self.update()
         titles, lines = {}, []
         for name in (*OWN, *NOT_OWN):
             title, ms = CATEGORY_TITLES[name], model.categories[name]
@@ -73,21 +77,6 @@ class CategoryBar(QWidget):
         self.key.set_titles(titles)
         describe(self, self.tr("Categories"), "; ".join(lines))
         set_tip(self, "\n".join(lines))
-
-
-class _Bar(QWidget):
-    """The parts side by side."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._now: Mapping[str, float] = {}
-        self._before: Mapping[str, float] = {}
-        self.setFixedHeight(HEIGHT + BEFORE + 1)
-
-    def show_parts(self, now: Mapping[str, float], before: Mapping[str, float]) -> None:
-        if (now, before) != (self._now, self._before):
-            self._now, self._before = now, before
-            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         most = max(sum(self._now.values()), sum(self._before.values()), 1e-12)
