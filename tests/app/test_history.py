@@ -277,13 +277,7 @@ def test_a_field_being_edited_keeps_its_own_undo(qtbot, window):
     qtbot.keyClick(path, Qt.Key.Key_Z, CTRL)
     assert path.text() == ""
     assert w.pipeline.value(VOCABULARY) == 1234
-
-
-def test_a_field_that_is_not_being_edited_leaves_undo_to_the_window(qtbot, window):
-    w = window()
-    w.show_desk()
-    box = w.desk.form.fields[BEAM].editor
-    before = box.value()
+    before = w.pipeline.value(BEAM)  # a field that is not being edited leaves undo to the window
     box.setFocus()
     qtbot.keyClick(box, Qt.Key.Key_Up)
     assert w.pipeline.value(BEAM) == box.value() > before

@@ -7,7 +7,6 @@ from PySide6.QtTest import QSignalSpy
 from views_desk import settle
 from window_recording import BLOCK, Recording
 
-from app.window.jumps import violations
 from pipelines.audio import word_errors
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -72,13 +71,6 @@ def test_without_a_violation_the_status_line_says_so(qtbot, window, finished):
     assert (w.status.message.isVisible(), w.status.machine.isVisible()) == (False, w.status.hint.isHidden())
     w.close_session()
     assert not w.status.message.full
-
-
-def test_a_stretch_ends_where_a_block_keeps_up():
-    class Track:
-        wall_row = np.array([11e6, 12e6, 9e6, 10e6, 30e6])
-
-    assert violations(Track()) == [(0, 2, pytest.approx(1.15)), (4, 5, pytest.approx(3.0))]
 
 
 @pytest.mark.slow

@@ -92,17 +92,6 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files):
     assert not dialog.take.isEnabled()
 
 
-@pytest.mark.slow
-def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog, files):
-    runs = window_of(dialog).runs
-    before = runs.next.audio
-    files[1].unlink()
-    dialog.take.click()
-    assert dialog.isVisible()
-    assert dialog.about.text() == f"{files[1]} does not exist."
-    assert runs.next.audio is before
-
-
 def test_transcripts_go_with_the_last_of_their_files(dialog, files, tmp_path):
     other = tmp_path / "other" / "d.wav"
     other.parent.mkdir()

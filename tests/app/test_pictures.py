@@ -8,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import made_study
-import numpy as np
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QImage, QImageReader
@@ -16,19 +15,17 @@ from PySide6.QtWidgets import QLabel, QWidget
 from rendered import desk_picture
 from sample_session import write_sample
 
-from app.charts.raster import stacked
 from app.cli.sweep import SIZE
 from app.model.provenance import caption, provenance_of
 from app.model.study import Study, study_of
 from app.model.study_texts import FRONT, TRIED, document, front_chart
 from app.pictures.drawings import drawings_picture
-from app.pictures.request import PictureError, PictureRequest
+from app.pictures.request import PictureRequest
 from app.pictures.writers import CaptionLine, captioned, lay_out, write_picture
 from app.style.theme import THEMES, theme
 from app.views import PICTURES
 from pipelines.labs.chart import Line, Note
 from profiler.errors import BadInput
-from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 from tests.bench.campaign import sessions
 
@@ -109,22 +106,6 @@ def test_every_view_makes_a_picture(path, tmp_path, view, name):
     assert len(colors) > 12, "something is drawn"
 
 
-def test_an_enlarged_picture_is_drawn_finer_not_only_larger(path, tmp_path, monkeypatch):
-    sizes = []
-
-    def spy(heights: np.ndarray, height: int, *how: object) -> np.ndarray:
-        sizes.append((len(heights), height))
-        return stacked(heights, height, *how)
-
-    monkeypatch.setattr("app.charts.raster.stacked", spy)
-    last = []
-    for scale in (1, 2):
-        desk_picture(path, tmp_path / "a.png", PictureRequest(("cost",), (600, 400), scale=scale))
-        last.append(sizes[-1])
-    small, large = last
-    assert large == pytest.approx((2 * small[0], 2 * small[1]), abs=1)
-
-
 STRANGE = "<script>&\"'</script>]]> \x1b[2J\x00\x0b\uffff"
 
 
@@ -168,15 +149,6 @@ def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
         assert "\n" not in str(caught.value)
         assert str(caught.value).endswith(".")
         assert list(tmp_path.glob("**/*.png")) == []
-
-
-def test_wrong_names(path, tmp_path):
-    with pytest.raises(PictureError, match="no view is called 'nope'; the views are cost"):
-        desk_picture(path, tmp_path / "a.png", PictureRequest(("nope",)))
-    with pytest.raises(PictureError, match="light or dark"):
-        desk_picture(path, tmp_path / "a.png", PictureRequest(theme="pink"))
-    with pytest.raises(SessionError):
-        desk_picture(tmp_path / "none.asrs", tmp_path / "a.png")
 
 
 def sweep(*trials: tuple[float, float], ci95: tuple[float, float] | None = None) -> Study:

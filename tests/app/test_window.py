@@ -176,16 +176,6 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
 
 
 @pytest.mark.slow
-def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window, audio):
-    w = window("error")
-    w.files.take_audio(audio)
-    click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: bool(errors(w)))
-    assert errors(w) == ["nosuch.wav cannot be read: no such file."]
-    assert w.top.run.isEnabled()
-
-
-@pytest.mark.slow
 def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     w = window("slow")
     w.files.take_audio(audio)

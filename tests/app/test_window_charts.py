@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,16 +100,6 @@ def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened):
             widest = max(table.sizeHintForColumn(column), header.sectionSizeHint(column))
             assert header.sectionSize(column) >= widest
         assert header.length() >= table.viewport().width() - model.columnCount()
-
-
-def test_the_speech_of_a_session_says_what_the_clock_counts(opened):
-    """The line said 83.0 s of audio where the clock ended at 1:22.8, without a word of why."""
-    transport, frames = opened.desk.transport, opened.playhead.n_frames
-    assert f"s of audio in {frames} frames" in transport.note.full
-    assert "frames of 10 ms" in transport.clock.toolTip()
-
-
-READABLE = Path(__file__).parents[2] / "README.md"
 
 
 def test_a_condition_stands_once_under_the_settings_that_wait_for_it(window):

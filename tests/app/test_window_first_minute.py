@@ -9,8 +9,6 @@ from app.model.recent import Memory
 from app.model.runs import RECORDED_DEMO
 from app.model.setup_progress import PHASE_NAMES, USUAL_S, SetUp
 
-SELECTION = "gmm.selection.enabled"
-
 
 @pytest.fixture
 def waiting(qtbot, window):

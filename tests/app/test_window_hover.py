@@ -13,9 +13,6 @@ from app.views import VIEWS
 from app.window.main_window import MainWindow
 
 ACROSS, DOWN = 5, 4
-HOUR = 360_000
-"""Frames."""
-
 NOTHING, LEFT = Qt.MouseButton.NoButton, Qt.MouseButton.LeftButton
 NO_KEY = Qt.KeyboardModifier.NoModifier
 
@@ -101,19 +98,6 @@ def test_while_a_run_is_followed_and_held(live):
     live.playhead.pause()
     look_around(live)
     assert live.when.is_running()
-
-
-@pytest.mark.slow
-def test_in_a_session_of_an_hour(window, recording):
-    made = recording("hour.asrs")
-    made.write(HOUR // 2)
-    made.marker("Gaussian selection on", HOUR // 2)
-    made.write(HOUR // 2)
-    made.close()
-    w = window()
-    w.open_session(made.path)
-    assert w.axis.end == HOUR / 100
-    look_around(w)
 
 
 def test_in_a_session_without_a_frame(window, recording):

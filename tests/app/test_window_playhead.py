@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from window_recording import UTTERANCE
 
-from app.model import desk_snapshot, pace
+from app.model import pace
 from app.model import playhead as module
 from app.model.pace import SmoothCursor
 from app.model.playhead import Playhead
@@ -50,33 +50,6 @@ def test_a_live_session_is_followed_to_its_newest_frame(qtbot, playhead, recordi
 def _opened_with(playhead, path, frames):
     playhead.open(path)
     return playhead.n_frames == frames
-
-
-def test_figures_and_drawing_do_not_hold_the_window_up_together(qtbot, recording, monkeypatch):
-    turns: list[list[str]] = [[]]
-
-    class Turns(Playhead):
-        def _redraw(self) -> None:
-            turns.append([])
-            super()._redraw()
-
-    def figures(*arguments: object) -> object:
-        turns[-1].append("figures")
-        return made(*arguments)
-
-    made = desk_snapshot.desk_snapshot
-    monkeypatch.setattr(desk_snapshot, "desk_snapshot", figures)
-    playhead, run = Turns(TimeAxis()), recording()
-    run.write(100)
-    qtbot.waitUntil(lambda: _opened_with(playhead, run.path, 100))
-    turns.append([])
-    playhead.changed.connect(lambda _: turns[-1].append("drawing"))
-    run.write(200)
-    qtbot.waitUntil(lambda: playhead.cursor_frame == 300)
-    playhead.close()
-    assert ["figures"] in turns
-    assert ["drawing"] in turns
-    assert not any(len(set(turn)) > 1 for turn in turns)
 
 
 def test_pausing_the_view_leaves_the_run_alone(qtbot, playhead, recording):

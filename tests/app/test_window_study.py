@@ -4,13 +4,12 @@ import math
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from made_study import SWEEP, four_trials, point, study, trial, write_study
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit
 
 from app import gui
@@ -22,7 +21,6 @@ from app.window.tasks import study as study_window
 from app.window.tasks.study import StudyPage
 from tests.bench.campaign.mutate import MARKUP, NUMBERS, ODD, REALS
 
-Window = Callable[..., MainWindow]
 LEFT = Qt.MouseButton.LeftButton
 
 
@@ -294,12 +292,3 @@ def test_a_sweep_that_fails_says_why(qtbot, window, tmp_path, monkeypatch):
     qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "There is no such preset."
     assert made.more.text() == "Go on"
-
-
-def test_the_menu_of_a_chart_copies_its_picture(opened):
-    from app.views.table_twin import chart_menu
-
-    menu = chart_menu(opened.front)
-    menu.actions()[0].trigger()
-    assert QGuiApplication.clipboard().pixmap().width() == opened.front.width()
-    menu.close()

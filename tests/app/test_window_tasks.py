@@ -11,7 +11,7 @@ import psutil
 import pytest
 import shiboken6
 from command_line import here
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QTabBar, QWidget
 from pytestqt.qtbot import QtBot
@@ -32,8 +32,6 @@ from app.window.tasks.page import TaskPage
 from app.window.tasks.workbench import TaskStrip
 from pipelines.labs.chart import Bars
 from tests.waiting import PATIENCE_S
-
-MATCH = Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive
 
 
 def prints(document: Document) -> str:
@@ -154,15 +152,6 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     assert not made.tables
     assert not made.copy.isEnabled()
     made.close()
-
-
-def test_cancelling_ends_the_command(qtbot, parent):
-    made = explanation(parent, WAITS)
-    process = made.command.process
-    assert process.waitForStarted(20_000)
-    number = process.processId()
-    made.end.click()
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
 
 
 def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
