@@ -24,7 +24,7 @@ from numba import cuda
 from pipelines.config import Search
 from pipelines.device import DeviceError, DeviceWork, HostDevice
 from pipelines.search.device import choice
-from pipelines.search.device.cuda import arrays, kernel, search
+from pipelines.search.device.cuda import arrays, kernel, layout, search
 from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.cuda.search import CudaSearch
@@ -286,7 +286,7 @@ def test_each_frame_is_stamped_phase_by_phase():
     device = searching(graph, settings(), 2)
     device.advance(np.zeros((5, 2, graph.n_senones), np.float32), [5, 3], 0, LANE)
     stamps = device._arrays.stamps_here.numpy()
-    assert stamps.shape[2] == len(kernel.PHASES) + 1
+    assert stamps.shape[2] == len(layout.PHASES) + 1
     for b, frames in enumerate((5, 3)):
         mine = stamps[b, :frames].reshape(-1)
         assert (mine > 0).all()
@@ -312,13 +312,13 @@ def test_the_laws_count_the_barriers_of_each_phase(monkeypatch):
     scores = np.stack([smooth_scores(seed, 12, graph.n_senones, 20.0) for seed in (3, 4)], 1)
     # The frame before the first is another than those that are counted.
     device.advance(scores[:4], [4, 4], 0, LANE)
-    rounds = int(device.books[:, kernel.ROUND].sum())
+    rounds = int(device.books[:, layout.ROUND].sum())
     device.advance(scores[4:], [8, 8], 4, LANE)
-    rounds = int(device.books[:, kernel.ROUND].sum()) - rounds
+    rounds = int(device.books[:, layout.ROUND].sum()) - rounds
     assert rounds > 0
     counted = np.diff(device._arrays.stamps_here.numpy()[:, :8], axis=2).sum((0, 1)) / 2
     laws = phase_costs(graph, chosen, 2, 4, "cuda")
-    for phase, barriers in zip(kernel.PHASES, counted.tolist(), strict=True):
+    for phase, barriers in zip(layout.PHASES, counted.tolist(), strict=True):
         law = laws[f"search.{phase}"].calls["barrier@cuda"]
         assert law.total(1.0, 8.0, (0.0, 0.0, float(rounds))) == barriers, phase
 
@@ -379,7 +379,7 @@ def test_the_settings_choose_it_and_its_phases_are_recorded(tmp_path, monkeypatc
     with Session.open(path) as session:
         rows = {(row.lane, row.name): row for row in breakdown(session).stages}
     there = {name: row for (of, name), row in rows.items() if of == "torch-cpu compute"}
-    phases = {f"search.{phase}" for phase in kernel.PHASES}
+    phases = {f"search.{phase}" for phase in layout.PHASES}
     assert phases | {"search.frames"} == set(there)
     assert there["search.emit"].work["tokens"] > len(scores)
     assert there["search.history"].work["entries"] > 0

@@ -137,13 +137,13 @@ def test_a_block_that_has_a_processor_for_itself_has_twice_the_threads(batch, pr
 def test_arcs_say_what_the_kernel_asks_of_them():
     graph = random_graph(3, all_final=True)
     made, source = arrays.record_arcs(graph)
-    from pipelines.search.device.cuda import kernel
+    from pipelines.search.device.cuda import layout
 
     np.testing.assert_array_equal(made[:, 0], graph.arcs["target"])
     np.testing.assert_array_equal(made[:, 3].view(np.float32), graph.arcs["weight"])
-    np.testing.assert_array_equal(made[:, 2] & kernel.WORD != 0, graph.arcs["olabel"] != 0)
+    np.testing.assert_array_equal(made[:, 2] & layout.WORD != 0, graph.arcs["olabel"] != 0)
     # Its senones are no first states.
-    np.testing.assert_array_equal(made[:, 2] & kernel.RECORDED != 0, graph.arcs["olabel"] != 0)
+    np.testing.assert_array_equal(made[:, 2] & layout.RECORDED != 0, graph.arcs["olabel"] != 0)
     for state in range(graph.n_states):
         first, end = graph.states["first"][state : state + 2]
         assert (source[first:end] == state).all()

@@ -252,12 +252,12 @@ def _costs(finder: Any) -> list[float]:
 
 def _phases(finder: Any) -> dict[str, float]:
     """µs of each phase of a frame of the last block, the mean of its frames and utterances; and the work of a frame."""
-    from pipelines.search.device.cuda import kernel
+    from pipelines.search.device.cuda import layout
 
-    frames = int(finder.books[:, kernel.NEXT].max())
+    frames = int(finder.books[:, layout.NEXT].max())
     spent = np.diff(finder._arrays.stamps_here.numpy()[:, :frames], axis=2).mean((0, 1)) / 1e3
-    made = {f"{phase}, µs": float(us) for phase, us in zip(kernel.PHASES, spent, strict=True)}
-    each = finder.books[:, kernel.TOKENS :].sum(0) / (finder.batch * max(frames, 1))
+    made = {f"{phase}, µs": float(us) for phase, us in zip(layout.PHASES, spent, strict=True)}
+    each = finder.books[:, layout.TOKENS :].sum(0) / (finder.batch * max(frames, 1))
     names = ("tokens", "arcs", "epsilon arcs", "states touched", "entries", "kept")
     counted = {"search.emit": (0, 1), "search.epsilon": (2, 3), "search.history": (4, 3), "search.compact": (3, 5)}
     moved = sum(

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.device import Device
 from pipelines.search.alternatives import epsilon_ranks
-from pipelines.search.device.cuda import kernel
+from pipelines.search.device.cuda import history, kernel, layout
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.frontier import BLOCK_FRAMES
 from pipelines.search.graph.wfst import Graph, GraphError
@@ -46,7 +46,7 @@ def record_arcs(graph: Graph) -> tuple[I32, I32]:
     entering = np.append(False, graph.senone_state == 0)[arcs["ilabel"]]
     word = arcs["olabel"] != 0
     made = arcs.view(np.int32).reshape(-1, 4).copy()
-    made[:, 2] = kernel.WORD * word + kernel.RECORDED * (word | entering)
+    made[:, 2] = layout.WORD * word + layout.RECORDED * (word | entering)
     return made, source
 
 
@@ -75,7 +75,7 @@ class Arrays:
     def bytes(self) -> int:
         """Least memory of the device that `place` takes."""
         graph, batch = self.graph, self.batch
-        lists = 4 * kernel.N_LISTS * min(FIRST_ROOM, graph.n_states)
+        lists = 4 * layout.N_LISTS * min(FIRST_ROOM, graph.n_states)
         own = 16 * graph.n_states + lists + ENTRY_BYTES * LEAST_HISTORY + 4 * BLOCK_FRAMES * graph.n_senones
         return int(graph.states.nbytes + (ARC_BYTES + 4) * len(graph.arcs) + 4 * graph.n_states + batch * own)
 
@@ -91,17 +91,17 @@ class Arrays:
         self.arcs = torch.from_numpy(arcs if len(arcs) else none).to(where)
         self.source = torch.from_numpy(source if len(source) else none[0]).to(where)
         self.final = torch.from_numpy(graph.final.copy()).to(where)
-        self.keys = torch.full((batch, graph.n_states), kernel.FREE, dtype=torch.int64, device=where)
+        self.keys = torch.full((batch, graph.n_states), layout.FREE, dtype=torch.int64, device=where)
         self.by_state = torch.zeros((batch, 2, graph.n_states), dtype=torch.int32, device=where)
         self.lists = self._lists(min(FIRST_ROOM, graph.n_states))
         free = self.device.free_bytes()
         entries = MOST_HISTORY if free is None else free // (4 * ENTRY_BYTES * batch)
         self.history = self._history(min(max(entries, LEAST_HISTORY), MOST_HISTORY))
-        self.numbers = torch.zeros(kernel.N_NUMBERS, dtype=torch.float64, device=where)
+        self.numbers = torch.zeros(layout.N_NUMBERS, dtype=torch.float64, device=where)
         shapes = {
-            "books": ((batch, kernel.N_BOOKS), torch.int64),
-            "floats": ((batch, kernel.N_FLOATS), torch.float64),
-            "stamps": ((batch, BLOCK_FRAMES, len(kernel.PHASES) + 1), torch.int64),
+            "books": ((batch, layout.N_BOOKS), torch.int64),
+            "floats": ((batch, layout.N_FLOATS), torch.float64),
+            "stamps": ((batch, BLOCK_FRAMES, len(layout.PHASES) + 1), torch.int64),
             "scores": ((BLOCK_FRAMES, batch, graph.n_senones), torch.float32),
         }
         for name, (shape, kind) in shapes.items():
@@ -125,12 +125,11 @@ class Arrays:
         _launch(kernel.search, self.batch, threads, [*held[0], _as_kernel_array(scores.float().contiguous()), *held[1]])
 
     def trace(self, chosen: Tensor, known: Tensor, path: Tensor, counts: Tensor) -> None:
-        """Launch `kernel.trace`."""
+        """Launch `history.trace`."""
         width = 32
         held = self._held(("arcs", "source", *STATE, "books"))
-        _launch(
-            kernel.trace, -(-self.batch // width), width, [*held, *map(_as_kernel_array, (chosen, known, path, counts))]
-        )
+        blocks, given = -(-self.batch // width), map(_as_kernel_array, (chosen, known, path, counts))
+        _launch(history.trace, blocks, width, [*held, *given])
 
     def enlarge_lists(self) -> None:
         """Make room for twice as many tokens, at most for all states."""
@@ -158,7 +157,7 @@ class Arrays:
     def _lists(self, room: int) -> Tensor:
         import torch
 
-        shape = (self.batch, kernel.N_LISTS, room + 1)
+        shape = (self.batch, layout.N_LISTS, room + 1)
         return torch.zeros(shape, dtype=torch.int32, device=self.device.where)
 
     def _history(self, entries: int) -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.config import Search
 from pipelines.device import COMPUTE, COPY, DeviceWork
-from pipelines.search.device.cuda import kernel
+from pipelines.search.device.cuda import kernel, layout
 from pipelines.search.device.cuda.arrays import Arrays
 from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.search import BatchSearch, check_room, guarded
@@ -77,7 +77,7 @@ class CudaUtterance:
 
     @property
     def cutoff(self) -> float:
-        return float(self._search.floats[self._number, kernel.CUTOFF])
+        return float(self._search.floats[self._number, layout.CUTOFF])
 
     def words(self, final: bool) -> tuple[list[Word], int]:
         """Words of the best token (`final`: to a final state if there is one), and entries followed."""
@@ -88,11 +88,11 @@ class CudaUtterance:
             return [], 0
         books = self._search.books[self._number]
         if final:
-            self.best_cost = float(self._search.floats[self._number, kernel.OFF]) + float(best.cost[self._number])
+            self.best_cost = float(self._search.floats[self._number, layout.OFF]) + float(best.cost[self._number])
         history = np.empty((len(self.path), 3), np.int32)
         history[:, 0] = np.arange(-1, len(history) - 1)
         history[:, 1:] = self.path[:, 1:]
-        found = self._tracer.words(history, len(history) - 1, int(books[kernel.FRAME]))
+        found = self._tracer.words(history, len(history) - 1, int(books[layout.FRAME]))
         return found, self._tracer.backpointers
 
     def take(self, newer: I32, met: bool) -> None:
@@ -155,16 +155,16 @@ class CudaSearch(BatchSearch):
     def begin(self) -> None:
         """New utterances begin, all at once."""
         self.utterances = [CudaUtterance(self, number) for number in range(self.batch)]
-        rounds = self.books[:, kernel.ROUND].copy()
+        rounds = self.books[:, layout.ROUND].copy()
         self.books[:] = 0
-        self.books[:, kernel.OPENING] = 1
+        self.books[:, layout.OPENING] = 1
         # Rounds go on, so that what was queued before is not taken for what is.
-        self.books[:, kernel.ROUND] = rounds
+        self.books[:, layout.ROUND] = rounds
         self.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
         arrays = self._arrays
 
         def clear() -> None:
-            arrays.keys.fill_(kernel.FREE)
+            arrays.keys.fill_(layout.FREE)
             arrays.floats.copy_(arrays.floats_here)
 
         self._traced = None
@@ -181,7 +181,7 @@ class CudaSearch(BatchSearch):
 
     def prune(self) -> None:
         """End the last frame of each utterance, so that its tokens are those that the next frame expands."""
-        if self.books[:, (kernel.PENDING, kernel.OPENING)].any():
+        if self.books[:, (layout.PENDING, layout.OPENING)].any():
             self._prune_last = True
             self._tell()
             self._without_frames()
@@ -204,11 +204,11 @@ class CudaSearch(BatchSearch):
 
     def _open(self) -> None:
         """Have the tokens before the first frame, which the first block makes otherwise."""
-        if self.books[:, kernel.OPENING].any():
+        if self.books[:, layout.OPENING].any():
             self._without_frames()
 
     def _without_frames(self) -> None:
-        self.books[:, kernel.LENGTH] = self.books[:, kernel.NEXT] = 0
+        self.books[:, layout.LENGTH] = self.books[:, layout.NEXT] = 0
         with guarded(self._work.device), self._work.timer.silent():
             self._passed(self._arrays.scores, 0, 0)
 
@@ -223,9 +223,9 @@ class CudaSearch(BatchSearch):
         """One block: up, over all its frames, and again from where a list was too short."""
         frames, work, arrays = len(scores), self._work, self._arrays
         lost = [one.lost for one in self.utterances]
-        self.books[:, kernel.NEXT] = 0
-        self.books[:, kernel.LENGTH] = np.where(lost, 0, lengths)
-        self.books[:, kernel.TOKENS :] = 0
+        self.books[:, layout.NEXT] = 0
+        self.books[:, layout.LENGTH] = np.where(lost, 0, lengths)
+        self.books[:, layout.TOKENS :] = 0
         with work.launching(self._ids["search.launch"], first_frame, frames):
             if isinstance(scores, np.ndarray):
                 arrays.scores_here.numpy()[:frames] = scores
@@ -253,35 +253,35 @@ class CudaSearch(BatchSearch):
 
     def _parts(self, before: I64) -> list[Part]:
         """Where the kernel's time went since the books were `before`: of each phase the mean over the utterances."""
-        stamps, begin, end = self._arrays.stamps_here.numpy(), before[:, kernel.NEXT], self.books[:, kernel.NEXT]
+        stamps, begin, end = self._arrays.stamps_here.numpy(), before[:, layout.NEXT], self.books[:, layout.NEXT]
         frame = np.arange(stamps.shape[1])
         done = (frame >= begin[:, None]) & (frame < end[:, None])
         spent = np.diff(stamps, axis=2)[done].sum(0) / self.batch
         work = (self.books - before).sum(0)
-        tokens, arcs, followed, touched, entries, kept = work[kernel.TOKENS :].tolist()
+        tokens, arcs, followed, touched, entries, kept = work[layout.TOKENS :].tolist()
         counts = {
             "cutoff": (touched, 0, 0),
             "compact": (touched, kept, 0),
             "history": (entries, touched, kept),
             "emit": (tokens, arcs, 0),
-            "epsilon": (followed, touched, int(work[kernel.ROUND])),
+            "epsilon": (followed, touched, int(work[layout.ROUND])),
         }
         return [
             Part(self._ids[f"search.{phase}"], round(ns), counts[phase])
-            for phase, ns in zip(kernel.PHASES, spent.tolist(), strict=True)
+            for phase, ns in zip(layout.PHASES, spent.tolist(), strict=True)
         ]
 
     def _made_room(self) -> bool:
         """Whether utterances stopped for want of room, which there now is. Those that lost all tokens have no frame."""
-        status = self.books[:, kernel.STATUS]
-        for b in np.flatnonzero(status == kernel.NO_TOKENS).tolist():
+        status = self.books[:, layout.STATUS]
+        for b in np.flatnonzero(status == layout.NO_TOKENS).tolist():
             self.utterances[b].lost = True
-            self.books[b, kernel.LENGTH] = 0
-        short = status == kernel.NEED_ROOM
+            self.books[b, layout.LENGTH] = 0
+        short = status == layout.NEED_ROOM
         if short.any():
             self._work.at_once(partial(self._enlarge_lists, np.flatnonzero(short)))
-            self.books[short, kernel.M] = 0
-        full = np.flatnonzero(status == kernel.NEED_HISTORY).tolist()
+            self.books[short, layout.M] = 0
+        full = np.flatnonzero(status == layout.NEED_HISTORY).tolist()
         for b in full:
             self._collect(b)
         return bool(short.any() or full)
@@ -290,19 +290,19 @@ class CudaSearch(BatchSearch):
         self._arrays.enlarge_lists()
         for b in short.tolist():
             # The frame begins anew: states that no list had room for hold a key.
-            self._arrays.keys[b].fill_(kernel.FREE)
+            self._arrays.keys[b].fill_(layout.FREE)
 
     def _collect(self, b: int) -> None:
         """Drop history that no token leads to; enlarge it where more than half stays in use."""
         import torch
 
         arrays, book = self._arrays, self.books[b]
-        n, used, side = (int(book[which]) for which in (kernel.N, kernel.USED, kernel.SIDE))
-        row = kernel.ENTRY + side
+        n, used, side = (int(book[which]) for which in (layout.N, layout.USED, layout.SIDE))
+        row = layout.ENTRY + side
         history, roots = self._fetched(lambda: [arrays.history[b, :used].cpu(), arrays.lists[b, row, :n].cpu()])
         entries, tokens = history.numpy(), roots.numpy()
         kept = collect_paths(entries, tokens)
-        grows = 2 * (kept + int(book[kernel.M])) > arrays.history.shape[1]
+        grows = 2 * (kept + int(book[layout.M])) > arrays.history.shape[1]
 
         def put() -> None:
             arrays.history[b, :kept] = torch.from_numpy(entries[:kept]).to(arrays.device.where)
@@ -311,7 +311,7 @@ class CudaSearch(BatchSearch):
                 arrays.enlarge_history()
 
         self._work.at_once(put)
-        book[kernel.USED] = kept
+        book[layout.USED] = kept
         self.utterances[b].forget_path()
 
     def _best_paths(self, final: bool) -> _Best:
@@ -351,18 +351,18 @@ class CudaSearch(BatchSearch):
         import torch
 
         arrays, books, where = self._arrays, self.books, self._arrays.device.where
-        pending = books[:, kernel.PENDING] != 0
-        counts = np.where(pending, books[:, kernel.M], books[:, kernel.N])
+        pending = books[:, layout.PENDING] != 0
+        counts = np.where(pending, books[:, layout.M], books[:, layout.N])
         most = max(int(counts.max()), 1)
         touched = torch.from_numpy(pending).to(where).unsqueeze(1)
         inside = torch.arange(most, device=where) < torch.from_numpy(counts).to(where).unsqueeze(1)
         lists = arrays.lists[:, :, :most]
-        states = torch.where(touched, lists[:, kernel.TOUCHED], lists[:, kernel.STATE]).long().masked_fill_(~inside, 0)
+        states = torch.where(touched, lists[:, layout.TOUCHED], lists[:, layout.STATE]).long().masked_fill_(~inside, 0)
         order = arrays.keys.gather(1, states) >> 32
-        costs = (order ^ ((order >> 31) & kernel.SIGN)).int().view(torch.float32)
-        limits = torch.from_numpy(self.floats[:, kernel.LIMIT].astype(np.float32)).to(where).unsqueeze(1)
+        costs = (order ^ ((order >> 31) & layout.SIGN)).int().view(torch.float32)
+        limits = torch.from_numpy(self.floats[:, layout.LIMIT].astype(np.float32)).to(where).unsqueeze(1)
         costs = costs.masked_fill(costs > limits, torch.inf)
-        costs = torch.where(touched, costs, lists[:, kernel.COST].contiguous().view(torch.float32))
+        costs = torch.where(touched, costs, lists[:, layout.COST].contiguous().view(torch.float32))
         return states, costs.masked_fill_(~inside, torch.inf)
 
     def _best(self, final: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -383,12 +383,12 @@ class CudaSearch(BatchSearch):
         import torch
 
         config, graph = self._config, self.graph
-        numbers = [0.0] * kernel.N_NUMBERS
-        numbers[kernel.BEAM], numbers[kernel.BEAM_DELTA] = self.beam, BEAM_DELTA
-        numbers[kernel.MAX_ACTIVE], numbers[kernel.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
-        numbers[kernel.PENALTY], numbers[kernel.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
-        numbers[kernel.EPSILON_STATES], numbers[kernel.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
-        numbers[kernel.PRUNE_LAST], numbers[kernel.STAMPED] = float(self._prune_last), float(self.stamped)
+        numbers = [0.0] * layout.N_NUMBERS
+        numbers[layout.BEAM], numbers[layout.BEAM_DELTA] = self.beam, BEAM_DELTA
+        numbers[layout.MAX_ACTIVE], numbers[layout.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
+        numbers[layout.PENALTY], numbers[layout.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
+        numbers[layout.EPSILON_STATES], numbers[layout.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
+        numbers[layout.PRUNE_LAST], numbers[layout.STAMPED] = float(self._prune_last), float(self.stamped)
         here = torch.tensor(numbers, dtype=torch.float64)
         self._work.device.run(COMPUTE, lambda: self._arrays.numbers.copy_(here))
 
