@@ -1,11 +1,10 @@
 """N-best word sequences and word confidences, from the lattice that the search kept.
 
-The n best *different* word sequences are found by determinising the lattice from its end while
-searching it: a hypothesis's ending (its last words) stands for the set of all history entries that
-the rest may end in, with their costs. Costs in the lattice are relative to the best way into an entry,
-so the least cost of that set is exactly what the best whole path with this ending costs above the
-best one: a best-first search meets complete sequences in order, and none twice (M. Mohri, M. Riley,
-"An efficient algorithm for the n-best-strings problem", ICSLP 2002, with the set built on the fly).
+The n best *different* word sequences are found by determinising the lattice from its end while searching it: a
+hypothesis's ending (its last words) stands for the set of all history entries that the rest may end in, with their
+costs above the best; the least of them is what the best path with this ending costs, so a best-first search meets
+complete sequences in order, and none twice (M. Mohri, M. Riley, "An efficient algorithm for the n-best-strings
+problem", ICSLP 2002, with the set built on the fly).
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """What the search kept, cut to its used part, and where its paths end.
+    """What the search kept, cut to its used part, and where its paths end; ArrayError where something leads nowhere.
 
-    `history` int32 [used, 3], `alternative` int32 [n, 2] ascending, `delta` f32 [n], as in
-    `lattice_kernels`; `ends` int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their
-    costs above the best, which is `best_cost`. ArrayError where something leads nowhere.
+    `history` int32 [used, 3], `alternative` int32 [n, 2] ascending, `delta` f32 [n], as in `lattice_kernels`; `ends`
+    int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their costs above the best, which is
+    `best_cost`.
     """
 
     history: I32
@@ -166,11 +165,8 @@ def _unwound(graph: Graph, ending: Ending) -> list[str]:
 
 
 def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> list[float]:
-    """Posterior probability of each word of the path whose history entries are `path`, in order.
-
-    The sum over the lattice's paths that say the same word between the neighbours of this one: what
-    Wessel et al. (2001) call the accumulated posterior.
-    """
+    """Posterior probability of each word of the path whose history entries are `path`: the sum over the lattice's paths
+    that say the same word between its neighbours, which Wessel et al. (2001) call the accumulated posterior."""
     log_posterior = lattice_kernels.posteriors(lattice.kernel_lattice(), lattice.ends, lattice.above, beam)
     # Of each entry's arc; 0 where there is neither.
     arcs = lattice.history[:, 1]

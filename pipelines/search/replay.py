@@ -1,7 +1,6 @@
 """A block of the search repeated with its data hot: the time it takes less is waiting for memory.
 
-Before the block, what `advance` changes is copied; before each repeat it is restored, so that the search is in the same
-state to the bit.
+Before the block, what `advance` changes is copied; before each repeat it is restored, to the bit.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ class SearchReplay:
         return not self._lost and self._collected == self._space.collected
 
     def take_over(self, kept: SearchReplay) -> None:
-        """Keep what `kept` (`repeatable`) keeps of another search over the same graph and by the same settings.
-
-        Its arrays, and the graph's, may lie elsewhere: that is what this is for.
-        """
+        """Keep what `kept` (`repeatable`) keeps of another search over the same graph, whose arrays lie elsewhere."""
         self._decoder_state[:], self._floats[:] = kept._decoder_state, kept._floats
         self._lost, self._collected = kept._lost, self._space.collected
         for (_, buffer), (_, given) in zip(self._used(), kept._used(), strict=True):
@@ -63,11 +59,11 @@ class SearchReplay:
         self._space.arrays.lattice.delta[:others] = lattice.delta[:others]
 
     def again(self, scores: F32 | Sequence[F32], first_frame: int, lane: Lane) -> dict[str, int]:
-        """Repeat the block kept before, or several from it on; return the ns of each stage by its name.
+        """Repeat the block kept before, or several from it on; the ns of each stage by its name, {} if not
+        `repeatable`.
 
-        `scores` and `first_frame` as passed to `advance`: of the block, or of the blocks one by one; if the active
-        senones were read before each frame, of the frames f32 [n_senones] one by one. `lane`: used for this alone, its
-        spans are taken out. The result is empty if the search is not `repeatable`.
+        `scores`, `first_frame`: as passed to `advance`: of the block, or of the blocks one by one; if the active
+        senones were read before each frame, of the frames f32 [n_senones] one by one. `lane`: used for this alone.
         """
         if not self.repeatable:
             return {}

@@ -46,9 +46,8 @@ _NO_LANE = NullLane()
 class Viterbi:
     """Best path over `graph` for the scores given to `advance`.
 
-    Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. How the scores
-    are cut into blocks does not change the result. With `lattice` set, `finish` also leaves the best
-    word sequences in `nbest` and the words' posterior probabilities in `confidences`.
+    Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. How the scores are cut into blocks
+    does not change the result. With `lattice` set, `finish` also leaves `nbest`, and the words' `confidences`.
     """
 
     def __init__(self, graph: Graph, config: Search, subsampling: int = 1) -> None:
@@ -136,18 +135,18 @@ class Viterbi:
     def advance(
         self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE, audio_frames: int | None = None
     ) -> None:
-        """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
+        """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled); ValueError for
+        others.
 
-        `first_frame` and `audio_frames` count frames of the audio: where these begin in the run, and how many they
-        stand for, if the last one stands for fewer than the others.
+        `first_frame`, `audio_frames`: where these begin in the run, and how many frames of the audio they stand for, if
+        the last one stands for fewer than the others.
 
         Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after another;
         what the call takes around them belongs to emit. `tokens` counts those expanded per frame, `arcs` those whose
-        cost was computed (self-loops, and arcs of tokens that died lately, included), `passed` those that led to a
-        token, `senones` the different ones that living tokens looked up per frame; `followed` are epsilon arcs of
-        tokens that this frame made or bettered, `entered` the new tokens that lived on, `closed up` the entries of
-        lists rid of dead ones. Where max_active or min_active decides which tokens are dropped, a span of search.rank
-        follows that of search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
+        cost was computed, `passed` those that led to a token, `senones` the different ones looked up per frame;
+        `followed` are epsilon arcs of tokens that this frame made or bettered, `entered` the new tokens that lived on,
+        `closed up` the entries of lists rid of dead ones. Where max_active or min_active decides, a span of search.rank
+        follows, with those that were `ranked`.
         """
         called_ns = now_ns()
         each = self.subsampling
@@ -211,8 +210,7 @@ class Viterbi:
     def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         """Words of the best path to a final state, or of the best token if none is reached.
 
-        Sets `complete` (a final state was reached) and `best_cost` (of that path, nat), and with a
-        lattice `nbest` and `confidences` (of the words returned).
+        Sets `complete` (a final state was reached), `best_cost` (nat), and with a lattice `nbest` and `confidences`.
         """
         return self._backtrace(True, lane)
 
@@ -239,10 +237,8 @@ class Viterbi:
 
     @property
     def silence(self) -> int:
-        """Frames of silence at the end of the path that `partial` returned last; for a CTC net of blanks at the end.
-
-        (Paths are kept by their arcs, and not every topology has one that leads to the blank.)
-        """
+        """Frames of silence at the end of the path that `partial` returned last; for a CTC net of blanks, for not every
+        topology has an arc that leads to the blank."""
         return (self._tracer.silence if self.graph.blank < 0 else self._blanks) * self.subsampling
 
     @property

@@ -1,7 +1,7 @@
 """Word hypotheses with times, from the arcs of a best path.
 
-In a determinised graph a word's label lies where the word became certain, which says nothing about time. Arcs into a
-first HMM state spell the phones with their first frames; these phones are aligned with the words' pronunciations.
+In a determinised graph a word's label lies where the word became certain. Arcs into a first HMM state spell the phones
+with their first frames; these are aligned with the words' pronunciations.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class WordTracer:
 def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, int]] | None:
     """For each word the range of `phones` that it was said with; None when they do not agree.
 
-    Fillers may stand anywhere between words. The last words may be incomplete or not begun, and
-    phones may follow the last word: a path can be cut anywhere.
+    Fillers may stand anywhere between words; the last words may be incomplete, and phones may follow: a path can be
+    cut.
     """
     filler = graph.filler
     total = len(phones)
@@ -149,11 +149,7 @@ def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, 
 def collect(
     history: Array, first: int, roots: Array, other_roots: Array, alternative: Array, delta: Array, beam: float
 ) -> tuple[int, int]:
-    """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `history_kernels.collect`.
-
-    Entries before `first` stay as they are. Renumbers the roots and `alternative`, int32 [k, 2] of entries from `first`
-    on, in place; its costs `delta` f32 [k] move along. Returns how many entries and alternatives are left.
-    """
+    """`history_kernels.collect` of arrays that are checked; renumbers the roots and `alternative` in place."""
     used = len(history)
     check("history", history, np.int32, (None, 3), writable=True)
     check("roots", roots, np.int32, (None,), writable=True)

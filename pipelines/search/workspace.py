@@ -1,8 +1,7 @@
-"""The arrays that the decoder's kernels work on, and the only way to those kernels.
+"""The arrays that the decoder's kernels work on, and the only way to those kernels, which check no bounds.
 
-Kernels check no bounds. Each array is made as long as the graph can ever need and checked once; the graph itself is
-checked when it is made (`wfst.Graph`); what is given per call (scores, settings, a token's place) is checked per call.
-`layout` describes the arrays.
+Each array is as long as the graph can ever need and checked once; the graph itself is checked when it is made; what is
+given per call (scores, settings, a token's place) is checked per call.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _F32 = np.dtype(np.float32)
 class Workspace:
     """One utterance's tokens over `graph`, their history and, with `lattice`, its alternatives.
 
-    GraphError when the graph lets paths grow cheaper for ever, ArrayError when arrays do not fit.
+    GraphError when the graph lets paths grow cheaper for ever.
     """
 
     def __init__(self, graph: Graph, empty: Empty = np.empty) -> None:

@@ -1,7 +1,6 @@
 """Which search a device gets: the CUDA kernel where it runs, else the search in torch, which runs everywhere.
 
-Whether it runs is tried on the user's own device: a small graph, decoded there and by the compiled search. That
-compiles the kernel, which the first utterance would wait for otherwise.
+Whether it runs is tried on the user's own device, with a small graph, which also compiles the kernel.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Token passing as tensor operations: one frame of several utterances in a fixed number of steps, none waiting.
 
-The tokens of an utterance are a list of fixed capacity, best first, so that the sizes of all tensors are known
-beforehand and the host never has to ask for one within a block (and a CUDA graph can hold a frame). A frame
-spreads the tokens' arcs over `arcs` places, adds scores, finds the best arc into each state by a 64-bit
-scatter-minimum over (cost, place) as Chen et al. (2018) do with atomicMin, and keeps the best tokens by a
-partial sort (`survivors`). What was too small is seen after the block, which is done again with more room.
+The tokens of an utterance are a list of fixed capacity, so that all sizes are known beforehand and the host never has
+to ask for one within a block (and a CUDA graph can hold a frame). A frame spreads the tokens' arcs over `arcs` places,
+adds scores, finds the best arc into each state by a 64-bit scatter-minimum over (cost, place) as Chen et al. (2018) do
+with atomicMin, and keeps the best tokens by a partial sort. What was too small is seen after the block, which is done
+again with more room.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class Room(NamedTuple):
 class Buffers:
     """What does not depend on the room: the graph, a block of scores, the best way into each state.
 
-    Made on the device's compute stream by `place`; `here`, `there`: a block of scores f32 [frames, batch,
-    senones] on the host and as it arrives.
+    `here`, `there`: a block of scores f32 [frames, batch, senones] on the host and as it arrives.
     """
 
     def __init__(self, arcs: DirectArcs, n_senones: int, batch: int, device: Device) -> None:
@@ -104,10 +103,7 @@ class Buffers:
 
 
 class Frontier:
-    """The tokens of some utterances in a `room`, and what a frame does to them.
-
-    Everything but `counts` and `found` is called on the device's compute stream.
-    """
+    """The tokens of some utterances in a `room`, and what a frame does to them; used on the device's compute stream."""
 
     def __init__(self, buffers: Buffers, room: Room, min_active: int) -> None:
         self.room, self.min_active = room, min_active
@@ -163,10 +159,8 @@ class Frontier:
             self._replay = shared.device.capture(self.step)
 
     def held(self, states: Array, costs: Array) -> Iterator[tuple[Tensor, Tensor]]:
-        """What goes up so that these are the tokens, [batch, at most room.tokens]: its places there, and it here.
-
-        Nothing of a block may be on its way down.
-        """
+        """What goes up so that these are the tokens [batch, at most room.tokens]; nothing of a block may be on its way
+        down."""
         k = states.shape[1]
         for name, values, none in (("state", states, self._dead), ("cost", costs, np.inf)):
             here = self.fetched(name)

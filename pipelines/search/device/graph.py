@@ -1,8 +1,7 @@
 """A search graph without epsilon arcs: what a device passes tokens over, one frame in one step.
 
-Every emitting arc and self-loop is joined with every path of epsilon arcs behind its end, so that a frame
-needs no closure. Epsilon paths are few and short in compiled graphs (backing off and silence: some tenth
-more arcs); a token's history still names the arcs of the original graph.
+Every emitting arc and self-loop is joined with every path of epsilon arcs behind its end; these are few and short in
+compiled graphs (some tenth more arcs). A token's history still names the arcs of the original graph.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ ARC_BYTES = 17
 
 @dataclass(frozen=True, eq=False)
 class DirectArcs:
-    """Arcs of state s: `first[s]` … `first[s + 1]`. All have a label (senone + 1).
+    """Arcs of state s: `first[s]` … `first[s + 1]`. All have a label (senone + 1). ArrayError where something leads
+    nowhere.
 
-    `words`: how many word labels they carry. `base`: the arc of the graph that emits, −1 for a self-loop;
-    `path`: the epsilon path behind it, −1 for none. An epsilon path is its last arc `path_arc` behind the
-    path `path_before`, whose number is less; `start`: the paths from the start state. `longest`: arcs of the
-    longest path. ArrayError where something leads nowhere.
+    `words`: how many word labels they carry. `base`: the arc of the graph that emits, −1 for a self-loop; `path`: the
+    epsilon path behind it, −1 for none. An epsilon path is its last arc `path_arc` behind the path `path_before`, whose
+    number is less; `start`: the paths from the start state. `longest`: arcs of the longest path.
     """
 
     first: I32

@@ -1,8 +1,7 @@
 """What the host keeps of an utterance that a device decodes: its history, its latest tokens, and their words.
 
-Back-pointers that have come down are taken into a history like that of the processor's decoder (`kernels.history`), of
-the original graph's arcs; it grows with what is still possible, not with the tokens of every frame. Only tokens that a
-block's last ones stem from get entries.
+Back-pointers that have come down are taken into a history of the original graph's arcs, like that of the processor's
+decoder (`kernels.history`); only tokens that a block's last ones stem from get entries.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ FIRST_HISTORY = 1 << 16
 class UtteranceHistory:
     """One utterance: `states`, `costs` of its tokens after the last block (infinite: no token there).
 
-    `complete`, `best_cost` are set by `words` of the end, `lost` when no token survives a frame.
-    `path_costs` [epsilon paths]: with the penalties of their words.
+    `path_costs` [epsilon paths]: with the penalties of their words. `words` sets `complete` and `best_cost`.
     """
 
     def __init__(self, graph: Graph, arcs: DirectArcs, path_costs: F32) -> None:
@@ -68,7 +66,7 @@ class UtteranceHistory:
     def close_up(self, tokens: int) -> None:
         """Keep the best tokens, at most `tokens`, in the first places."""
         best = np.argsort(self.costs, kind="stable")[:tokens]
-        self._entry, self.states, self.costs = (self._entry[best], self.states[best], self.costs[best])
+        self._entry, self.states, self.costs = self._entry[best], self.states[best], self.costs[best]
 
     def take(self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array) -> None:
         """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""
@@ -113,8 +111,7 @@ class UtteranceHistory:
         best = int(np.argmin(total))
         if final:
             self.best_cost = self._offset + float(total[best])
-        entry = int(self._entry[best])
-        found = self._tracer.words(self._history[: self._used], entry, self._frames)
+        found = self._tracer.words(self._history[: self._used], int(self._entry[best]), self._frames)
         return found, self._tracer.backpointers
 
     @property
@@ -159,8 +156,7 @@ class Arcs(NamedTuple):
 def absorb(
     previous: I32, arc: I32, arcs: Arcs, first_frame: int, entry: I32, history: I32, used: int
 ) -> int:  # pragma: no cover - compiled
-    """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN
-    where what came from the device leads nowhere.
+    """Append the entries of a block; how many there are then, −(how many more must fit), or BROKEN.
 
     `previous`, `arc` int32 [frames, tokens]: the token of the frame before, and the direct arc that was followed.
     `entry` int32 [tokens] holds each token's latest entry before the block, and after it.

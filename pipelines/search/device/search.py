@@ -1,8 +1,7 @@
 """The decoder on a device: blocks of scores go up, tokens stay there, back-pointers come down.
 
-`frontier` passes the tokens; the host never waits within a block. What comes down becomes a history like
-that of the processor's decoder (`history`), so that words, partial results and long utterances are the
-same there and here. Several utterances are decoded at once: a device is not filled by one.
+`frontier` passes the tokens; the host never waits within a block. What comes down becomes a history (`history`), so
+that words are the same there and here. Several utterances are decoded at once: a device is not filled by one.
 """
 
 from __future__ import annotations
@@ -75,11 +74,8 @@ STAGES: dict[str, tuple[str, ...]] = {
 
 
 class BatchSearch(ABC):
-    """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
-
-    DeviceError, one sentence, where the device has too little memory. A subclass has `utterances`: what has come of
-    each.
-    """
+    """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`; DeviceError
+    where it has too little memory. A subclass has `utterances`: what has come of each."""
 
     known: ClassVar[Mapping[str, tuple[str, ...]]]
     """Its stages, and their work counts."""
@@ -99,10 +95,8 @@ class BatchSearch(ABC):
         self.launches.renumber(before, self._ids)
 
     def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
-        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
-
-        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
-        """
+        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled), `lengths[b]` frames of
+        utterance b; a tensor of torch already lies on the device."""
         for at in range(0, len(scores), BLOCK_FRAMES):
             part = scores[at : at + BLOCK_FRAMES]
             left = [min(max(n - at, 0), len(part)) for n in lengths]
@@ -175,10 +169,10 @@ class DeviceSearch(BatchSearch):
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages.
 
-        `search.frames`, per place (an arc, or room for one): 2 additions, a comparison with the least and, counted
-        roughly in `Frontier.step`, 10 integer operations; its indices, costs and keys are written and read by the
-        kernel after, 20 times 8 bytes by the same count, and the arc's record and its target's key lie scattered.
-        Per token held: the partial sort reads all costs, not counted, and 12 fields are moved.
+        `search.frames`, per place (an arc, or room for one): 2 additions, a comparison and, counted roughly in
+        `Frontier.step`, 10 integer operations; its indices, costs and keys are written and read by the kernel after, 20
+        times 8 bytes, and the arc's record and its target's key lie scattered. Per token held 12 fields are moved; the
+        partial sort is not counted.
         """
         room, where = self._room, self._work.device.where
         device = "" if where == "cpu" else where

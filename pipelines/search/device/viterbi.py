@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 
 class DeviceViterbi:
-    """Best path over `graph` for the scores given to `advance`, on the device of `work`.
+    """Best path over `graph` for the scores given to `advance`, on the device of `work`; the interface of `Viterbi`.
 
-    Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. No lattice is kept:
-    `nbest` and `confidences` stay empty: there is no lattice (`narrowed`).
+    There is no lattice: `nbest` and `confidences` stay empty.
     """
 
     def __init__(self, graph: Graph, config: Search, work: DeviceWork) -> None:

@@ -1,8 +1,6 @@
-"""The compiled search graph in memory and as one flat, memory-mapped file.
+"""The compiled search graph in memory and as one flat, memory-mapped file of the cache (`profiler.files.cache`).
 
-The file is one of the cache (`profiler.files.cache`): arrays that processes share, the words and how the graph
-was made, under one digest. Everything that the kernels rely on (they do not check bounds) is checked before a graph
-is handed out.
+Everything that the kernels rely on (they do not check bounds) is checked before a graph is handed out.
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ class Graph:
     """HCLG ready for token passing. Labels: senone + 1 and word + 1; 0 is epsilon.
 
     `states` STATE [n + 1] (the last one only closes the ranges), `arcs` ARC [m] without self-loops, `final` float32
-    [n], states below `n_epsilon_states` are those with epsilon arcs. `words` by word number. Pronunciations for word
-    times: those of word w are `pron_first[w]` … `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p]
-    : phone_first[p + 1]]`. `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones]. `blank`: of a CTC net's
-    graph the senone of the blank, whose number is its phone's too; -1 elsewhere.
+    [n], states below `n_epsilon_states` are those with epsilon arcs. Pronunciations of word w, for its times:
+    `pron_first[w]` … `pron_first[w + 1]`, of which p holds `pron_phones[phone_first[p] : phone_first[p + 1]]`.
+    `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones]. `blank`: the senone of a CTC net's blank, whose
+    number is its phone's too; or -1.
 
-    One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so they are
-    checked here, once, and nobody can write to the arrays afterwards.
+    GraphError for an unsound one: the kernels check no bounds, so indices are checked here, and nobody can write to the
+    arrays afterwards.
     """
 
     start: int
@@ -98,8 +96,7 @@ def smallest_graph() -> Graph:
 
 class Senones(NamedTuple):
     """The senones as a graph needs them: `phone` and `state` of each, for each phone whether it is a `filler`, and the
-    `blank` of a CTC net, as `Graph` has it.
-    """
+    `blank`."""
 
     phone: Array
     state: Array
@@ -114,10 +111,9 @@ def from_topology(
     pronunciations: list[list[tuple[int, ...]]],
     about: Mapping[str, object] | None = None,
 ) -> Graph:
-    """Packs a transducer without self-loops whose states with epsilon arcs come first.
+    """Pack a transducer without self-loops whose states with epsilon arcs come first; GraphError when it is unsound.
 
-    `pronunciations`: per word its pronunciations as phone numbers; `about`: how it was made. GraphError when it is
-    unsound.
+    `pronunciations`: per word its pronunciations as phone numbers; `about`: how it was made.
     """
     fst = made.fst
     # The records want a state's epsilon arcs last.
@@ -170,7 +166,6 @@ ARRAYS = (
 
 
 def save(graph: Graph, path: Path) -> None:
-    """Writes the graph as `profiler.files.cache` writes files, so that no half file is ever found."""
     columns = {name: getattr(graph, name) for name, _ in ARRAYS}
     plain = {n: a if a.dtype.names is None else a.view(np.uint8) for n, a in columns.items()}
     scalars = {name: getattr(graph, name) for name in ("start", "n_epsilon_states", "n_senones", "blank")}
@@ -226,15 +221,18 @@ def _fault(graph: Graph) -> str:
     )
     if wrong != SOUND:
         return _FAULTS[wrong]
-    sound = {
-        "its final weights": bool((graph.final >= -LARGEST).all()),
-        "its pronunciations": len(graph.pron_first) == len(graph.words) + 1
-        and _ascends(graph.pron_first, len(graph.phone_first) - 1)
-        and _ascends(graph.phone_first, len(graph.pron_phones))
-        and _within(graph.pron_phones, 0, len(graph.filler) - 1),
-        "its senones": _within(graph.senone_phone, 0, len(graph.filler) - 1),
-    }
-    return next((f"{what} do not fit its other arrays" for what, good in sound.items() if not good), "")
+    if not (graph.final >= -LARGEST).all():
+        return "its final weights are none that a path could add up"
+    if len(graph.pron_first) != len(graph.words) + 1:
+        return "its pronunciations do not fit its words"
+    try:
+        arrays.check_offsets("the list of pronunciations", graph.pron_first, len(graph.phone_first) - 1)
+        arrays.check_offsets("the list of the phones of pronunciations", graph.phone_first, len(graph.pron_phones))
+        arrays.check_indices("the phones of pronunciations", graph.pron_phones, len(graph.filler))
+        arrays.check_indices("the phones of senones", graph.senone_phone, len(graph.filler))
+    except arrays.ArrayError as error:
+        return str(error)
+    return ""
 
 
 SOUND, RANGES, LOOPS, TARGETS, WORDS, SENONES, WEIGHTS, EPSILONS, ORDER = range(9)
@@ -246,10 +244,10 @@ _LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are 
 def fault(
     states: I32, arcs: I32, n_senones: int, n_words: int, n_epsilon_states: int
 ) -> int:  # pragma: no cover - compiled
-    """The first thing that is wrong, or SOUND.
+    """The first thing that is wrong, or SOUND. `states` int32 [n + 1, 4], `arcs` int32 [m, 4]: records of STATE and ARC
+    as words.
 
-    `states` int32 [n + 1, 4] and `arcs` int32 [m, 4] are the records of STATE and ARC as words. A state's
-    arcs with senones come before its epsilons, and states without epsilons after `n_epsilon_states`.
+    A state's arcs with senones come before its epsilons, and states without epsilons after `n_epsilon_states`.
     """
     n, m = len(states) - 1, len(arcs)
     if n < 0 or states[0, 0] != 0 or states[n, 0] != m:
@@ -289,17 +287,6 @@ _FAULTS = {
     EPSILONS: "an epsilon arc lies where emitting ones should, or the reverse",
     ORDER: "states with epsilon arcs do not come first",
 }
-
-
-def _within(values: Array, low: int, high: int) -> bool:
-    return not len(values) or bool(values.min() >= low and values.max() <= high)
-
-
-def _ascends(offsets: Array, last: int) -> bool:
-    return bool(
-        # Compared, not subtracted: a difference of two int32 may not be one.
-        len(offsets) and offsets[0] == 0 and offsets[-1] == last and (offsets[1:] >= offsets[:-1]).all()
-    )
 
 
 def _offsets(counts: list[int]) -> I32:

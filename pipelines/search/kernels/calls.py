@@ -1,7 +1,7 @@
 """The compiled functions of the search that Python calls.
 
-The arrays cross as a `table` of addresses, everything else in plain tuples, and names exist only inside: numba derives
-the types of NamedTuples in Python, which makes a call two to three times as slow (ten arrays: 1.2 µs instead of 0.5).
+The arrays cross as a `table` of addresses, everything else in plain tuples: numba derives the types of NamedTuples in
+Python, which makes a call two to three times as slow (ten arrays: 1.2 µs instead of 0.5).
 """
 
 from __future__ import annotations
@@ -80,14 +80,12 @@ def advance(
     recording: Recording,
     lattice: bool | None,
 ) -> Advanced:  # pragma: no cover - compiled
-    """Frames begin … end of `scores`.
+    """Frames begin … end of `scores`, within `patience_ns` or until the history is full or no token survives.
 
-    Comes back early to keep within `patience_ns`, when the history is full (the frame is then
-    taken up again from where it can be) and when no token survives. Records a span each of epsilon,
-    prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
-    call was made; that of emit, with the call itself, is left open until it has returned. `frames`: begin, end,
-    the run-global number of frame 0 of `scores`, and how many frames of the audio all of them and one of them stand
-    for. `lattice`: None where none is recorded; numba leaves its kernels out then, which take seconds to compile.
+    `frames`: begin, end, the run-global number of frame 0 of `scores`, and how many frames of the audio all of them and
+    one of them stand for. Records a span each of epsilon, prune and, where there is anything of them, rank and lattice,
+    one after another from when the call was made; that of emit, with the call itself, is left open until it has
+    returned. `lattice`: None where none is recorded; numba leaves its kernels out then, which take seconds to compile.
     MISFIT, and nothing is touched, where `scores` have no such frames or senones: in Python a look at that takes
     microseconds.
     """
@@ -156,7 +154,7 @@ def _record(
 ) -> None:  # pragma: no cover - compiled
     """Put the spans of `done` frames from the run's `begun` on, one after another; emit's is left open.
 
-    `took`: ns of epsilon, of prune with rank, of lattice. `ranked`: whether a lattice is recorded.
+    `took`: ns of epsilon, of prune with rank, of lattice.
     """
     spans, stages, at = recording
     epsilon_ns, prune_ns, lattice_ns = took

@@ -54,10 +54,8 @@ def entry_of(
 def _relax(
     arrays: Arrays, n_epsilon_states: int, front: Front, i: np.uint32, goal: np.uint32, value: np.float32, record: Index
 ) -> Front:  # pragma: no cover - compiled
-    """Take the token at place `i` into state `goal` for `value`, if that is better than what stands there.
-
-    `record`: the arc's number where the history wants it, else -1.
-    """
+    """Take the token at place `i` into state `goal` for `value`, if that is better; `record`: the arc's number where
+    the history wants it, else -1."""
     tokens, books, queued = arrays.tokens, arrays.books, arrays.places.queued
     state, slot, queue = tokens.state, arrays.places.slot, arrays.places.queue
     status, m, used, best, head, waiting = front
@@ -93,9 +91,9 @@ def _relax(
 def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the new tokens within `limit`.
 
-    Listed arcs first, which are few enough to price at once; tokens that these or the emit step made
-    or bettered follow from a queue, first in first out: so each round lengthens paths by an arc, and
-    after as many rounds as there are states only a cycle that makes paths cheaper goes on (ENDLESS).
+    Listed arcs first, which are few enough to price at once; tokens that these or the emit step bettered follow from a
+    queue. Each round lengthens paths by an arc, so after as many rounds as there are states only a cycle that makes
+    paths cheaper goes on (ENDLESS).
     """
     states, arcs = arrays.graph.states, arrays.graph.arcs
     state, new_cost = arrays.tokens.state, arrays.tokens.new_cost

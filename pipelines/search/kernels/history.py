@@ -1,8 +1,7 @@
 """The tokens' history: dropping entries that no token leads to, and following one back; compiled.
 
-History is int32 [capacity, 3]: previous entry (-1: none), arc (-1: none), frame. Entries point backwards
-only. Alternatives (`lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry),
-ascending by entry, with f32 costs.
+History is int32 [capacity, 3]: previous entry (-1: none), arc (-1: none), frame. Entries point backwards only.
+Alternatives (`lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry), ascending, with costs.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ def append(history: I32, used: int, entry: Index, arc: Index, frame: Index) -> n
 def collect(
     history: I32, first: int, roots: I32, other_roots: I32, alternative: I32, delta: F32, beam: float
 ) -> tuple[int, int]:  # pragma: no cover - compiled
-    """Keep only entries of `history`, all of it in use, that the roots lead to; renumber them.
+    """Keep only entries of `history`, all of it in use, that the roots lead to; renumber them from entry `first` on.
 
-    Entries before `first` stay, and keep their numbers. `alternative`: those of the other entries. One is kept when
-    its cost, with all that lies between it and the cheapest root, is within `beam`. Returns how many entries, with
-    those before `first`, and alternatives are left.
+    An alternative is kept when its cost, with all that lies between it and the cheapest root, is within `beam`. Returns
+    how many entries, with those before `first`, and alternatives are left.
     """
     used = len(history)
     # By entry from `first` on. `above`: what it costs more than the best of the roots' paths to pass it.

@@ -1,9 +1,8 @@
 """What numba lacks: cache prefetch, and arrays that are known by where they lie.
 
-By one table of addresses and lengths the arrays of a search cross from Python into its kernels. Given one by one, numba
-inspects every array in every call, in several places of memory each; after scoring has emptied the caches, a call waits
-for all of them. The arrays are checked once, when the table is made.
-The table keeps nothing alive: its owner keeps the arrays.
+By one table of addresses and lengths the arrays of a search cross from Python into its kernels: given one by one, numba
+inspects each in every call, which waits for memory after scoring has emptied the caches. The owner of the table keeps
+the arrays, and checks them when it makes the table.
 """
 
 from __future__ import annotations
@@ -49,10 +48,8 @@ GROUPS: Final = tuple(tuple(np.dtype(kind) for kind in KINDS[group]) for group i
 
 @intrinsic
 def arrays_at(typingctx: Any, table: Any) -> Any:
-    """The arrays of a `table`, in plain tuples group by group; of a dtype with a shape, an item is a row.
-
-    Nobody checks what lies at an address, or keeps it there: that is for whoever makes the table.
-    """
+    """The arrays of a `table`, in plain tuples group by group; of a dtype with a shape, an item is a row. Nobody checks
+    what lies at an address, or keeps it there."""
     made = types.Tuple(
         [types.Tuple([types.Array(from_dtype(k.base), 1 + len(k.shape), "C") for k in kinds]) for kinds in GROUPS]
     )

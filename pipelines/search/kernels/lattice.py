@@ -1,12 +1,11 @@
 """The lattice, compiled: which ways into a token lost to the best one, by how much, and what follows.
 
-Recorded only when alternatives are wanted, in a pass of its own after each frame: every way into every token
-(self-loop, emitting arcs, epsilon arcs) is priced again, and one that lies within the lattice beam of the best becomes
-an alternative of a history entry made for that purpose (arc -1). Two ways from the same entry differ in neither words
-nor alternatives and need none. An entry's cost is thus 0 for its best way and `delta` for the others, so that a path's
-cost above the best is the sum of the deltas along it. This is the raw state-level lattice of Kaldi's lattice-faster
-decoder, stored by what was lost at each recombination; alternatives that no path within the beam can use are dropped
-whenever the history is collected (`history.collect`).
+Recorded only when alternatives are wanted, in a pass after each frame: every way into every token is priced again, and
+one within the lattice beam of the best becomes an alternative of a history entry made for that purpose (arc -1). Two
+ways from the same entry need none. An entry's cost is 0 for its best way and `delta` for the others, so that a path's
+cost above the best is the sum of the deltas along it: the raw state-level lattice of Kaldi's lattice-faster decoder,
+stored by what was lost at each recombination. Alternatives that no path within the beam can use are dropped whenever
+the history is collected (`history.collect`).
 
 Word posteriors: F. Wessel, R. Schlueter, K. Macherey, H. Ney, "Confidence measures for large vocabulary continuous
 speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 2001.
@@ -171,8 +170,8 @@ def _add(a: float, b: float) -> float:  # pragma: no cover - compiled
 def posteriors(ways: Ways, ends: I64, above: F64, beam: float) -> F64:  # pragma: no cover - compiled
     """Log posterior of each history entry, f64 [used]: forward-backward over the lattice.
 
-    `ends`: last entries of the paths (-1: an empty one), `above` their costs above the best. Alternatives of which
-    no path lies within `beam` of the best do not count, whether or not they have been collected.
+    `ends`: last entries of the paths (-1: an empty one), `above` their costs above the best. Alternatives of which no
+    path lies within `beam` do not count.
     """
     history, first, other = ways.history, ways.first, ways.other
     used = len(history)
@@ -225,11 +224,10 @@ def posteriors(ways: Ways, ends: I64, above: F64, beam: float) -> F64:  # pragma
 def words_before(
     arcs: Array, ways: Ways, backpointers: I64, above: F64, beam: float, cost: F64
 ) -> tuple[I64, F64, float]:  # pragma: no cover - compiled
-    """Entries with a word that lie next before `entries`, no other word between.
+    """Entries with a word that lie next before `backpointers`, no other word between; their least costs above the best
+    path; the same for the beginning of the utterance, or +inf.
 
-    (entries, their least costs above the best path, the same for the beginning of the utterance or
-    +inf). `above` are the costs of `entries`, `beam` the most that is followed. `cost` f64 [used] is
-    scratch, +inf all over before and after.
+    `above`: the costs of `backpointers`; `beam`: the most that is followed; `cost` f64 [used]: scratch, +inf all over.
     """
     history, first, other, delta = ways
     begin = np.inf

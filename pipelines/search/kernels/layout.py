@@ -1,8 +1,7 @@
 """What the search's kernels and their callers agree on: arrays and what they are called, decoder state, return codes.
 
-A token keeps its place as long as it lives. Places [0, N) have their arcs listed, [N, M) are new. All arrays are
-as long as the graph can ever need; `search.workspace` makes and checks them. Indices are unsigned where they can
-be, which spares Python's rule for negative ones.
+A token keeps its place as long as it lives. Places [0, N) have their arcs listed, [N, M) are new. All arrays are as
+long as the graph can ever need. Indices are unsigned where they can be, which spares Python's rule for negative ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Between two frames, compiled: the cutoff, the tokens' history, and the lists of what they can do next.
 
-The cutoff is Kaldi's (FasterDecoder::GetCutoff): the beam, tightened to the `max_active`-th token,
-widened to the `min_active`-th. A token over it keeps its place with cost +inf, so that nothing moves
-and a path that comes back finds its arcs still listed; once a quarter of the places is dead, all lists
-are closed up.
+The cutoff is Kaldi's (FasterDecoder::GetCutoff). A token over it keeps its place with cost +inf, so that nothing moves
+and a path that comes back finds its arcs still listed; once a quarter of the places is dead, all lists are closed up.
 """
 
 from __future__ import annotations
@@ -60,10 +58,8 @@ def below(values: F32, n: int, limit: np.float32) -> np.int32:  # pragma: no cov
 def ranked(
     costs: F32, m: int, inside: Index, best: np.float32, numbers: Numbers, scratch: Scratch
 ) -> np.float32:  # pragma: no cover - compiled
-    """Return the cost from which tokens are dropped if more than max_active or at most min_active are in the beam.
-
-    It is the cost of the token with that rank; +inf if there are fewer tokens.
-    """
+    """The cost from which tokens are dropped if more than max_active or at most min_active are in the beam: that of the
+    token with that rank, +inf if there are fewer."""
     values, bins, counts = scratch.values, scratch.backpointers, scratch.bins
     beam, max_active, min_active = numbers.beam, numbers.max_active, numbers.min_active
     limit = np.float32(best + beam)

@@ -1,11 +1,10 @@
 """Token passing, compiled: the emit step over a packed graph, and which senones it will ask for.
 
-The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`pruning`),
-emitting arcs against a cutoff for the next frame, then a worklist over epsilon arcs (`epsilon`). What
-differs is the layout (`layout`). A token keeps its place as long as it lives, and the arcs that leave it are copied
-once, when it is made, into lists without gaps: so a frame first computes all arcs' costs in one pass, knows
-the exact cutoff for the next frame before it makes a token, and then touches only arcs that pass.
-The history holds only arcs with a word or into a phone's first state.
+The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`pruning`), emitting arcs
+against a cutoff for the next frame, then a worklist over epsilon arcs (`epsilon`). What differs is the layout: a token
+keeps its place as long as it lives, and the arcs that leave it are copied once into lists without gaps. So a frame
+first computes all arcs' costs in one pass, knows the exact cutoff for the next frame before it makes a token, and then
+touches only arcs that pass. The history holds only arcs with a word or into a phone's first state.
 """
 
 from __future__ import annotations

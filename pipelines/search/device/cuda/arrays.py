@@ -1,7 +1,6 @@
 """What the CUDA search works on, as tensors of torch: the graph, one utterance's state times the batch, and scores.
 
-Tensors, because scores come from torch and its streams and memory are the device's; the kernel takes them where they
-lie. Where numba's simulator runs the kernels, they lie in the host's memory.
+Tensors, because scores come from torch and its streams and memory are the device's.
 """
 
 from __future__ import annotations
@@ -51,11 +50,9 @@ def record_arcs(graph: Graph) -> tuple[I32, I32]:
 
 
 class Arrays:
-    """The tensors, allocated by `place` on the device's compute stream.
-
-    `books_here` int64 [batch, N_BOOKS], `floats_here` f64 [batch, N_FLOATS], `stamps_here` int64 [batch, frames, 6] and
-    `scores_here` f32 [frames, batch, senones] are the host's copies of those without `_here`.
-    """
+    """The tensors, allocated by `place` on the device's compute stream; those with `_here` are the host's copies:
+    `books` int64 [batch, N_BOOKS], `floats` f64 [batch, N_FLOATS], `stamps` int64 [batch, frames, 6], `scores` f32
+    [frames, batch, senones]."""
 
     def __init__(self, graph: Graph, batch: int, device: Device) -> None:
         self.graph, self.batch, self.device = graph, batch, device

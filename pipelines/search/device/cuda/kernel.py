@@ -317,10 +317,8 @@ def _emit(
 def _close(
     graph: Graph, numbers: F64, own: Utterance, ints: I32, limit: np.float32, last: np.int64
 ) -> np.int64:  # pragma: no cover - compiled
-    """Epsilon closure of the touched states within `limit`, in rounds from `last` on; the last round.
-
-    Each round takes the list of states that the round before made cheaper; no state is in a list twice.
-    """
+    """Epsilon closure of the touched states within `limit`, in rounds from `last` on, each over the list of states that
+    the round before made cheaper; returns the last round."""
     states, arcs, _ = graph
     keys, by_state, lists, _ = own
     me, width = cuda.threadIdx.x, cuda.blockDim.x

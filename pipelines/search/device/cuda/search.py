@@ -117,10 +117,9 @@ class CudaUtterance:
 
 
 class CudaSearch(BatchSearch):
-    """The search as a kernel of CUDA.
+    """The search as a kernel of CUDA. `threads`: of each block.
 
-    `threads`: of each block, by default `kernel.threads_of` it. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
-    N_FLOATS] as after the last block.
+    `books` int64 [batch, N_BOOKS] and `floats` f64 [batch, N_FLOATS] are as after the last block.
     """
 
     known = STAGES

@@ -2,13 +2,11 @@
 
 Composition with a context transducer gives every phone its left and right neighbour: an arc says the phone before it,
 now that the one after it is known. Phones in context are tied to sequences of senones at once, and left contexts that
-the tying does not tell apart are one, so that there are fewer states than with OpenFst's context transducer and tying
-after it. Each sequence is then spelled out as three arcs in series, which is composition with H for a left-to-right HMM
-without skips. Self-loops come later, as in Kaldi.
+the tying does not tell apart are one, which makes fewer states than OpenFst's context transducer. Each sequence is then
+spelled out as three arcs in series (H of a left-to-right HMM without skips). Self-loops come later, as in Kaldi.
 
 A place is a pair of a state of the given transducer and a number `held` that says which phone is pending there and in
-which left context; `key` = state * span + held. Places are numbered in the order in which they are found, so that the
-arcs of one follow those of the one before.
+which left context; `key` = state * span + held. Places are numbered in the order in which they are found.
 """
 
 from __future__ import annotations
@@ -26,12 +24,11 @@ from profiler.arrays import I32, I64, Bool, check, check_indices
 
 
 def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[Fst, I32]:
-    """Put phones into context and tie them.
+    """Put phones into context and tie them; before the first phone and after the last silence is the context.
 
-    Before the first phone and after the last silence is the context. Returns the transducer with
-    labels 1 … n for senone sequences, n + 1 for the symbol that begins every path (without it the
-    first arc would say nothing, and determinisation could fail) and n + 2 … for the disambiguation
-    symbols; and the sequences, int32 [n, 3] of senones by label - 1.
+    Returns the transducer with labels 1 … n for senone sequences, n + 1 for the symbol that begins every path (without
+    it determinisation could fail) and n + 2 … for the disambiguation symbols; and the sequences, int32 [n, 3] of
+    senones.
     """
     sequences, said, held, left = _tied(definition)
     n, span = len(sequences), len(said)
@@ -82,9 +79,9 @@ def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
 def _tied(definition: ModelDefinition) -> tuple[I32, I32, I32, I32]:
     """Sequences of senones, and all that can be held: a base phone in a left context.
 
-    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left, positions]: the number
-    of a phone in a left context, the same for all that no right context tells apart; `left` [held]: its base phone. The
-    last one is held before the first phone: it says the symbol that begins every path and is silence to the next phone.
+    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left, positions]: its number,
+    the same for all that no right context tells apart; `left` [held]: its base phone. The last one is held before the
+    first phone: it says the symbol that begins every path and is silence to the next phone.
     """
     # Two state sequences with the same senones are one: transitions follow from the senones.
     sequences, number = np.unique(definition.sseq, axis=0, return_inverse=True)
@@ -105,10 +102,10 @@ def _tied(definition: ModelDefinition) -> tuple[I32, I32, I32, I32]:
 
 
 def spell(fst: Fst, sequences: I32, first_symbol: int) -> Fst:
-    """Replace each sequence label by its three senones (labels senone + 1) in series.
+    """Replace each sequence label by its three senones (labels senone + 1) in series, disambiguation labels by
+    `first_symbol` …
 
-    Disambiguation labels become `first_symbol`, `first_symbol` + 1 … Arcs that end alike (same
-    target, same last senones) share their states, which spares determinisation most of the work.
+    Arcs that end alike (same target, same last senones) share their states.
     """
     is_phone = (fst.ilabel > 0) & (fst.ilabel <= len(sequences))
     senones = sequences[fst.ilabel[is_phone] - 1].astype(np.int64) + 1
