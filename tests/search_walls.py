@@ -11,7 +11,7 @@ from pipelines.search import alternatives, workspace
 from pipelines.search.device import history as device_history
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs
-from pipelines.search.graph.context import expansion as _context
+from pipelines.search.graph import expansion as _context
 from pipelines.search.graph.lookahead import _compose, compose, folder, ngram
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology

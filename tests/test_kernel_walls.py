@@ -39,7 +39,7 @@ WITHIN = (
     "pipelines.training.align",
     "pipelines.frontend.ivector",
     "pipelines.search.device.history",
-    "pipelines.search.graph.context.expansion",
+    "pipelines.search.graph.expansion",
     "pipelines.search.graph.lookahead.folder",
     "pipelines.search.graph.lookahead.ngram",
     "pipelines.search.graph.wfst",

@@ -52,8 +52,7 @@ def layout(p: FeatureParameters, transform: Array | None = None, source: str = "
     `transform` f32 [m, n]: what a model's `feature_transform` does to a frame of n values.
     """
     streams = _streams(p, source)
-    columns = [column for stream in streams for column in stream]
-    widths = [len(stream) for stream in streams]
+    columns, widths = [column for stream in streams for column in stream], list(map(len, streams))
     if transform is not None:
         rows, needed = transform.shape
         if len(streams) > 1 or needed != len(columns):
@@ -81,10 +80,7 @@ def _laid_out(columns: list[Column], places: list[list[int]], transform: Array |
     if transform is None:
         made = [columns[at] if at >= 0 else (NOTHING, 0, 0) for at in order]
         return Layout(np.array(made, np.int64), np.empty((0, 0), np.float32), widths)
-    matrix = np.zeros((len(order), len(columns)), np.float32)
-    for row, at in enumerate(order):
-        if at >= 0:
-            matrix[row] = transform[at]
+    matrix = np.where(np.array(order)[:, None] >= 0, transform[order], 0.0).astype(np.float32)
     return Layout(np.array(columns, np.int64), matrix, widths)
 
 
@@ -138,12 +134,12 @@ def _streams(p: FeatureParameters, source: str) -> list[list[Column]]:
 
 def _windows(widths: list[int], window: int) -> list[list[Column]]:
     """Streams made of these numbers of cepstra, each with those of the frames around it."""
-    streams, first = [], 0
-    for width in widths:
-        around = range(-window, window + 1)
-        streams.append([(VALUE, at, first + i) for at in around for i in range(width)])
-        first += width
-    return streams
+    around = range(-window, window + 1)
+    firsts = [sum(widths[:i]) for i in range(len(widths))]
+    return [
+        [(VALUE, at, first + i) for at in around for i in range(width)]
+        for first, width in zip(firsts, widths, strict=True)
+    ]
 
 
 def _parted(spec: str, width: int, source: str) -> list[list[int]]:
@@ -163,9 +159,7 @@ def _parted(spec: str, width: int, source: str) -> list[list[int]]:
             if not begin <= end < width:
                 raise wrong
             stream += range(begin, end + 1)
-        if len(set(stream)) != len(stream):
-            raise wrong
         streams.append(stream)
-    if sum(map(len, streams)) > width:
+    if sum(map(len, streams)) > width or any(len(set(stream)) != len(stream) for stream in streams):
         raise wrong
     return streams

@@ -67,22 +67,16 @@ class IvectorExtractor:
         gaussian = 4.0 * (m * d + triangle)
         least = 4.0 * (n + d)
         tables = 4.0 * (2 * m + 1) * gaussians
+        frames = 2.0 * width * model.spliced * m + 4.0 * m * gaussians
+        moved = (gaussian + 8.0 * triangle, 8.0 * d * d * STEPS, 8.0 * width * (model.spliced + m) + 16.0 * gaussians)
         return Cost(
             operations={
-                "gemm": Linear(per_work=(0.0, 0.0, 2.0 * width * model.spliced * m + 4.0 * m * gaussians)),
+                "gemm": Linear(per_work=(0.0, 0.0, frames)),
                 "fma": Linear(per_work=(2.0 * (m * d + triangle), estimate, 8.0 * n + 2.0 * gaussians)),
                 "exp": Linear(per_work=(1.0, 0.0, 0.0)),
             },
             bytes_min=Linear(fixed=tables, per_frame=least),
-            bytes_max=Linear(
-                fixed=tables,
-                per_frame=least,
-                per_work=(
-                    gaussian + 8.0 * triangle,
-                    8.0 * d * d * STEPS,
-                    8.0 * width * (model.spliced + m) + 16.0 * gaussians,
-                ),
-            ),
+            bytes_max=Linear(fixed=tables, per_frame=least, per_work=moved),
             working_set_bytes=gaussian * gaussians + tables + 8.0 * d * d,
             calls={NUMPY_CALL: Linear(fixed=30.0), KERNEL_CALL: Linear(fixed=1.0)},
         )
@@ -94,13 +88,8 @@ class Speaker:
     def __init__(self, extractor: IvectorExtractor) -> None:
         self._extractor = extractor
         model, options = extractor.model, extractor.model.options
-        self._limits = (
-            min(options.num_gselect, len(model.constants)),
-            options.min_post,
-            options.posterior_scale,
-            options.max_count,
-            model.prior_offset,
-        )
+        most = min(options.num_gselect, len(model.constants))
+        self._limits = most, options.min_post, options.posterior_scale, options.max_count, model.prior_offset
         d = model.dimension
         self._packed, self._linear, self._solution = np.zeros(d * (d + 1) // 2), np.zeros(d), np.zeros(d)
         self._packed[np.cumsum(np.arange(1, d + 1)) - 1] = 1.0

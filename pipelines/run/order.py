@@ -121,11 +121,9 @@ class PlaylistOrder:
             return
         epochs = decoder.new_epochs(len(arms))
         present = {key: settings.get(now, key) for key in other}
-        about = {
-            "arms": [
-                {"name": name, "epoch": number, "set": settings_of}
-                for name, number, settings_of in zip(NAMES, epochs, (dict(other), present), strict=True)
-            ],
+        named = zip(NAMES, epochs, (dict(other), present), strict=True)
+        about: dict[str, object] = {
+            "arms": [{"name": name, "epoch": number, "set": settings_of} for name, number, settings_of in named],
             "measured_from": decoder.frame,
             "ended": None,
         }
@@ -133,8 +131,7 @@ class PlaylistOrder:
         text = ", ".join(setting_text(key, value) for key, value in other.items())
         journal.marker("note", f"A/B begins, against {text}", decoder.frame)
         decoder.held = True
-        wanted = takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS)))
-        for turn in wanted:
+        for turn in takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS))):
             decoder.recogniser.configure(arms[turn.arm], ready[turn.arm])
             decoder.switch(decoder.recogniser, epochs[turn.arm])
             yield item
@@ -153,8 +150,7 @@ class PlaylistOrder:
 
 def alike(a: Config, b: Config) -> bool:
     """Whether two configurations do the same work: they differ at most in what comes when."""
-    plain = Config()
     for key in settings.COURSE:
-        value = settings.get(plain, key)
+        value = settings.get(Config(), key)
         a, b = settings.replace(a, key, value), settings.replace(b, key, value)
     return a == b

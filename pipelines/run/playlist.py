@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -84,16 +85,16 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
     files = list(found)
     rows, of_rows = _matched(said.rows if said else (), files)
     notes += of_rows
-    if said is not None and not rows and not chosen:
+    if said is not None and not rows:
+        if chosen:
+            given = counted(len(files), "audio file", "audio files")
+            raise audio.AudioError(
+                f"{audio.printable(said.path)}, read as {said.title}, names none of the {given} given (its first: "
+                f"{one_line(said.rows[0].file, 60)}); its paths are read relative to itself, and names are those of "
+                "files, with or without a suffix."
+            )
         beside = f"{audio.printable(said.path)}, which lies next to the audio, names none of it"
         notes = [f"{beside}; choose transcripts with the audio to have its words judged."]
-    elif said is not None and not rows:
-        given = counted(len(files), "audio file", "audio files")
-        raise audio.AudioError(
-            f"{audio.printable(said.path)}, read as {said.title}, names none of the {given} given (its first: "
-            f"{one_line(said.rows[0].file, 60)}); its paths are read relative to itself, and names are those of files, "
-            "with or without a suffix."
-        )
     _look(files, choice)
     names = _distinct(files)
     items = [
@@ -114,12 +115,10 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
 def parts_of(path: Path, choice: Audio) -> dict[str, audio.Part]:
     """The parts of a sound file to decode (all channels mixed, one, or each), by what is added to its name."""
     whole = audio.Part(raw=choice.raw if path.suffix.lower() in formats.RAW else "")
-    if choice.channel == "mix":
-        return {"": whole}
-    try:
-        n = audio.look(path, whole)
-    except audio.AudioError:  # said when its turn comes
-        return {"": whole}
+    n = 1
+    if choice.channel != "mix":
+        with suppress(audio.AudioError):  # said when its turn comes
+            n = audio.look(path, whole)
     if n == 1:
         return {"": whole}
     if choice.channel != "each":
@@ -171,12 +170,12 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
         matched[file].append(row)
         if row.place is not None and fit < len(_parts(row.file)) - 1:
             elsewhere.append(row)
-    notes = [
-        _note(lost, "no file that is decoded"),
-        _note(unclear, "more than one file, not scored"),
-        _note(elsewhere, "a path that is not there; a file of the same name was taken"),
-    ]
-    return matched, [note for note in notes if note]
+    useless = {
+        "no file that is decoded": lost,
+        "more than one file, not scored": unclear,
+        "a path that is not there; a file of the same name was taken": elsewhere,
+    }
+    return matched, [_note(rows, what) for what, rows in useless.items() if rows]
 
 
 class _Files:
@@ -223,8 +222,6 @@ def _composed(text: str) -> str:
 
 
 def _note(rows: Sequence[Row], what: str) -> str:
-    if not rows:
-        return ""
     first = ", ".join(one_line(row.name or row.file, 60) for row in rows[:NAMED])
     more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     one = len(rows) == 1
@@ -258,10 +255,9 @@ def _numbered(items: Sequence[Item]) -> list[Item]:
     found = []
     for item in items:
         name, number = item.name, 2
-        if name in seen:
-            while (name := f"{item.name}-{number}") in taken:
-                number += 1
-            taken.add(name)
+        while name in seen or (name != item.name and name in taken):
+            name, number = f"{item.name}-{number}", number + 1
+        taken.add(name)
         seen.add(name)
         found.append(replace(item, name=name))
     return found

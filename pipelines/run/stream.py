@@ -47,9 +47,8 @@ class Stream:
     def __init__(self, frontend: FrontEnd, samples: F32, rate: int, settings: Settings, now: int) -> None:
         """`samples` f32 [n] at `rate` Hz; `now`: when the first is spoken, on the clock of the run."""
         self._frontend, self.utterance = frontend, frontend.start(samples)
-        self._n_samples, self._rate = len(samples), rate
+        self._n_samples, self._rate, self._chunk_ms = len(samples), rate, settings.chunk_ms
         self._per_chunk = max(1, rate * settings.chunk_ms // 1000)
-        self._chunk_ms = settings.chunk_ms
         self._origin, self._taken, self._arrival = now, 0, 0.0
         self._waited = False
         self._shown: list[Word] = []
@@ -85,12 +84,11 @@ class Stream:
 
     def show(self, now: int, words: Sequence[Word]) -> None:
         """The words so far are shown `now`: all that the chunks taken in so far suffice for is decoded."""
-        number, chunk = len(self.chunks) - 1, self.chunks[-1]
-        chunk.shown_ns = now - self._origin
+        self.chunks[-1].shown_ns = now - self._origin
         pairs = zip(words, self._shown, strict=False)
         kept = sum(1 for _ in takewhile(lambda pair: pair[0][0] == pair[1][0], pairs))
         if kept < max(len(words), len(self._shown)):
-            self._changes.append((number, kept, list(words[kept:])))
+            self._changes.append((len(self.chunks) - 1, kept, list(words[kept:])))
         self._shown = list(words)
 
     def end_segment(self, rule: int) -> None:

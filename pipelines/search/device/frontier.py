@@ -108,7 +108,8 @@ class Frontier:
     def __init__(self, buffers: Buffers, room: Room, min_active: int) -> None:
         self.room, self.min_active = room, min_active
         self._b = buffers
-        self._replay: Callable[[], object] | None = None
+        self.replay: Callable[[], object] | None = None
+        """A frame, where it is held as a graph."""
         self.dispatched = Dispatched()
         """What a frame asks of torch, where it is held as a graph."""
 
@@ -156,7 +157,7 @@ class Frontier:
             shared.restart(CHOOSING + 1)
             for _ in range(CHOOSING):  # libraries choose their kernels on the first calls
                 self.dispatched = dispatched_by(self.step)
-            self._replay = shared.device.capture(self.step)
+            self.replay = shared.device.capture(self.step)
 
     def held(self, states: Array, costs: Array) -> Iterator[tuple[Tensor, Tensor]]:
         """What goes up so that these are the tokens [batch, at most room.tokens]; nothing of a block may be on its way
@@ -168,20 +169,15 @@ class Frontier:
             here[:, :k] = values
             yield self._there[name], self._here[name]
 
-    @property
-    def held_as_graph(self) -> bool:
-        return self._replay is not None
-
     def take_over(self, state: Tensor, cost: Tensor) -> None:
         """Go on from the tokens [batch, at most room.tokens], each in its place."""
         import torch
 
-        k = state.shape[1]
         state, cost = state.clone(), cost.clone()
         self.state.fill_(self._dead)
         self.cost.fill_(torch.inf)
-        self.state[:, :k].copy_(state)
-        self.cost[:, :k].copy_(cost)
+        self.state[:, : state.shape[1]].copy_(state)
+        self.cost[:, : state.shape[1]].copy_(cost)
 
     def run(self, frames: int) -> None:
         """Pass the tokens over the first `frames` frames of the scores."""
@@ -189,7 +185,7 @@ class Frontier:
         self.saved[1].copy_(self.cost)
         self._b.restart(frames)
         for _ in range(frames):
-            self.step() if self._replay is None else self._replay()
+            self.step() if self.replay is None else self.replay()
 
     def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
         for name, here in self._here.items():
@@ -198,8 +194,7 @@ class Frontier:
 
     def counts(self, frames: int) -> Array:
         """COUNTS of a block that has come down, int32 [frames, batch, 4]."""
-        counts: Array = self._here["counts"].numpy()[:frames]
-        return counts
+        return self.fetched("counts")[:frames]
 
     def fetched(self, name: str) -> Array:
         """The host copy of `previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state`, `cost`."""
@@ -266,12 +261,8 @@ class Frontier:
         self.state.copy_(state)
         self.cost.copy_(cost)
         counts = torch.stack([alive.int(), total[:, 0].int(), active.int(), full.int()], dim=1)
-        for name, value in (
-            ("previous", previous.int()),
-            ("arc", arc.int()),
-            ("best", lowest[:, 0]),
-            ("counts", counts),
-        ):
+        block = {"previous": previous.int(), "arc": arc.int(), "best": lowest[:, 0], "counts": counts}
+        for name, value in block.items():
             self._there[name].index_copy_(0, t, value.unsqueeze(0))
         t.add_(1)
 
@@ -309,15 +300,8 @@ def tables_of(arcs: DirectArcs, where: str) -> dict[str, Tensor]:
     import torch
 
     degree = np.append(np.diff(arcs.first), 0).astype(np.int32)
-    found: dict[str, Array] = {
-        "degree": degree,
-        "first": arcs.first,
-        "target": arcs.target,
-        "label": arcs.label,
-        "weight": arcs.weight,
-        "cost": arcs.weight,
-        "words": arcs.words,
-    }
+    found: dict[str, Array] = {name: getattr(arcs, name) for name in ("first", "target", "label", "weight", "words")}
+    found |= {"degree": degree, "cost": arcs.weight}
     # A graph of a state without arcs has tables all the same, so that place 0 can be read.
     return {
         name: torch.from_numpy(array if len(array) else np.zeros(1, array.dtype)).clone().to(where)

@@ -177,18 +177,13 @@ class DeviceSearch(BatchSearch):
         room, where = self._room, self._work.device.where
         device = "" if where == "cpu" else where
         touched = self.batch * (self._arcs.n_states * 8.0 + room.arcs * 160.0)
-        frames = Cost(
-            {f"fma@{device}" if device else "fma": Linear(per_work=(13.0, 8.0, 0.0))},
-            Linear(per_work=(36.0, 32.0, 0.0)),
-            Linear(per_work=(160.0, 100.0, 0.0)),
-            touched,
-            scattered=True,
-            device=device,
-        )
-        given = self.launches.each(self._ids["search.frames"], of_a_frame=True)
+        operations = {f"fma@{device}" if device else "fma": Linear(per_work=(13.0, 8.0, 0.0))}
+        least, most = Linear(per_work=(36.0, 32.0, 0.0)), Linear(per_work=(160.0, 100.0, 0.0))
+        frames = Cost(operations, least, most, touched, scattered=True, device=device)
         # Between utterances none is in use; all that were made are alike in this.
         frontier = next(reversed(self._frontiers.values()), None)
-        held = frontier is not None and frontier.held_as_graph
+        held = frontier is not None and frontier.replay is not None
+        given = self.launches.each(self._ids["search.frames"], of_a_frame=True)
         if frontier is not None and held:
             given = frontier.dispatched
         return {
@@ -236,13 +231,12 @@ class DeviceSearch(BatchSearch):
 
     def _run(self, frontier: Frontier, frames: int, first_frame: int, first_step: Callable[[], None]) -> None:
         """Give a block's frames to the device and wait for all that comes of them."""
-        work, room = self._work, frontier.room
+        work, room, held = self._work, frontier.room, frames * self.batch
 
         def step() -> None:
             first_step()
             frontier.run(frames)
 
-        held = frames * self.batch
         counts = (room.arcs * held, room.tokens * held, 0)
         work.work(self._ids["search.frames"], step, first_frame, frames, counts)
         work.then(COMPUTE, COPY)
@@ -252,8 +246,7 @@ class DeviceSearch(BatchSearch):
 
     def _keep(self, frontier: Frontier, counts: Array, lengths: list[int]) -> None:
         """Take the block's back-pointers into the histories, and the tokens after it."""
-        names = ("previous", "arc", "best", "state", "cost")
-        previous, arc, best, states, costs = (frontier.fetched(name) for name in names)
+        previous, arc, best, states, costs = map(frontier.fetched, ("previous", "arc", "best", "state", "cost"))
         for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
             one.take(previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b])
 
@@ -292,7 +285,7 @@ class DeviceSearch(BatchSearch):
         """Return the room for a block that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(counts[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
-        if full & 1 and tokens < self._token_limit():
+        if full & 1:
             tokens *= 2
         if full & 2:
             arcs = max(2 * arcs, int(counts[:, :, 1].max()))
@@ -304,13 +297,10 @@ class DeviceSearch(BatchSearch):
             )
         return larger if larger != room else None
 
-    def _token_limit(self) -> int:
-        return min(max(self._max_active, self._min_active + 1), self._arcs.n_states)
-
     def _fitting(self, room: Room) -> Room:
         """Room in powers of two, so that few sizes occur, and never more than can be used."""
-        tokens = _power(max(room.tokens, self._min_active + 1, FIRST_ROOM.tokens))
-        tokens = min(tokens, self._token_limit())
+        most = min(max(self._max_active, self._min_active + 1), self._arcs.n_states)
+        tokens = min(_power(max(room.tokens, self._min_active + 1, FIRST_ROOM.tokens)), most)
         arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MAX_PLACES))
         return Room(tokens, max(arcs, tokens))
 

@@ -20,8 +20,7 @@ from pipelines.models import kaldi
 from pipelines.models.kaldi import contexts
 from pipelines.models.kaldi.contexts import Hmms
 from pipelines.models.sphinx import ModelDefinition, mdef, parameters
-from pipelines.search.graph import lexicon, topology
-from pipelines.search.graph.context import expansion
+from pipelines.search.graph import expansion, lexicon, topology
 from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe

@@ -57,11 +57,9 @@ def load_or_build(
         progress("reading the graph", None)
         if path.name != folder.HCL:
             return hclg.load(path, model, model.kaldi)
-        make = partial(
-            folder.make, path=path, model=model, kaldi=model.kaldi, silent=hclg.is_no_word, progress=progress,
-            cancelled=cancelled,
-        )  # fmt: skip
-        return _obtain(folder.cached_as(path, model, model.kaldi), make, progress, cancelled)[1]
+        given = path, model, model.kaldi
+        make = partial(folder.make, *given, silent=hclg.is_no_word, progress=progress, cancelled=cancelled)
+        return _obtain(folder.cached_as(*given), make, progress, cancelled)[1]
     recipe = recipe_of(config, model)
     path, graph = obtain(recipe, progress, cancelled)
     if graph.n_senones != model.n_senones:
@@ -88,16 +86,14 @@ def _obtain(
     """The graph that the cache keeps as `path`; `make` writes it elsewhere if it is not there."""
     if (graph := _cached(path, progress)) is not None:
         return path, graph
-
-    waited = False
+    waited: list[bool] = []
 
     def wait() -> None:
-        nonlocal waited
         if cancelled():
             raise Cancelled
         if not waited:
             progress("waiting for another program that builds this graph", None)
-        waited = True
+            waited.append(True)
         time.sleep(POLL_S)
 
     with store.workplace(path, wait) as place:
@@ -146,16 +142,14 @@ def _run_child(recipe: Recipe, target: Path, module: str, progress: Progress, ca
     code, complaints = children.listen(command, hear, cancelled, extra={"TMPDIR": str(target.parent)})
     if code == 0 and target.exists():
         return
-    if failure:
-        raise GraphError(failure)
-    if "bad_alloc" in complaints:  # where the library lets it through
-        raise GraphError(TOO_LARGE)
-    if code == -signal.SIGKILL:
-        raise GraphError(
+    if "bad_alloc" in complaints and not failure:  # where the library lets it through
+        failure = TOO_LARGE
+    if code == -signal.SIGKILL and not failure:
+        failure = (
             f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
             "fewer words or n-grams need less."
         )
-    raise GraphError(f"The graph compiler failed: {children.last_words(complaints, code)}.")
+    raise GraphError(failure or f"The graph compiler failed: {children.last_words(complaints, code)}.")
 
 
 def main(arguments: Sequence[str] | None = None, compiler: Compiler = compile_graph) -> int:
@@ -173,12 +167,9 @@ def main(arguments: Sequence[str] | None = None, compiler: Compiler = compile_gr
         graph = compiler(wanted, lambda stage, fraction: say(stage=stage, fraction=fraction))
         save(graph, Path(target))
     except Exception as error:
-        if limits.shortage(error):
-            say(error=TOO_LARGE)
-        elif isinstance(error, ValueError | OSError):
-            say(error=limits.sentence(error))
-        else:
+        if not isinstance(error, ValueError | OSError) and not limits.shortage(error):
             raise
+        say(error=TOO_LARGE if limits.shortage(error) else limits.sentence(error))
         return 2
     sys.stdout.flush()
     # Not through the interpreter's shutdown: a thread still waits on stdin.

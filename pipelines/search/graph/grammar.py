@@ -17,17 +17,8 @@ from math import log
 
 import numpy as np
 
-from pipelines.models.grammar.expression import (
-    MAX_DEPTH,
-    Alternatives,
-    Expression,
-    Grammar,
-    GrammarError,
-    Reference,
-    Repeat,
-    Sequence,
-    Word,
-)
+from pipelines.models.grammar import expression as exp
+from pipelines.models.grammar.expression import Alternatives, Grammar, GrammarError, Reference, Repeat, Sequence, Word
 from pipelines.models.language.ngram import SENTENCE_END, SENTENCE_START, NGram
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from profiler.arrays import I32, I64, Array
@@ -96,21 +87,21 @@ class _Automaton:
     def _state(self) -> int:
         self._n_states += 1
         if self._n_states > MAX_STATES:
-            raise GrammarError(
-                f"{self._name} needs more than {MAX_STATES:,} states: it has too many words, or rules that "
-                "are used in rules multiply them."
-            )
+            raise self._too_large(f"{MAX_STATES:,} states")
         return self._n_states - 1
 
     def _arc(self, source: int, target: int, weight: float = 0.0, label: int = 0) -> None:
         if len(self._arcs) >= MAX_ARCS:
-            raise GrammarError(
-                f"{self._name} needs more than {MAX_ARCS:,} arcs: it has too many words, or rules that are "
-                "used in rules multiply them."
-            )
+            raise self._too_large(f"{MAX_ARCS:,} arcs")
         self._arcs.append((source, label, weight, target))
 
-    def _add(self, expression: Expression, source: int, target: int, weight: float = 0.0) -> None:
+    def _too_large(self, limit: str) -> GrammarError:
+        return GrammarError(
+            f"{self._name} needs more than {limit}: it has too many words, or rules that are used in rules multiply "
+            "them."
+        )
+
+    def _add(self, expression: exp.Expression, source: int, target: int, weight: float = 0.0) -> None:
         """Lay `expression` between two states; it costs `weight` more."""
         match expression:
             case Word():
@@ -137,9 +128,9 @@ class _Automaton:
             case Reference(rule):
                 self._refer(expression, rule, source, target, weight)
 
-    def _nest(self, item: Expression, source: int, target: int, weight: float = 0.0) -> None:
+    def _nest(self, item: exp.Expression, source: int, target: int, weight: float = 0.0) -> None:
         # Each group and each rule makes up to three levels of the tree.
-        if self._depth > 3 * MAX_DEPTH:
+        if self._depth > 3 * exp.MAX_DEPTH:
             raise GrammarError(f"{self._name}: its rules lie too deep within each other.")
         self._depth += 1
         self._add(item, source, target, weight)

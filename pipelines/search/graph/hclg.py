@@ -24,8 +24,8 @@ from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.sources import FILLER, MARKS
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
-from profiler.arrays import ArrayError, Bool
-from profiler.files.inputs import InputError, open_input, there
+from profiler.arrays import Bool
+from profiler.files.inputs import open_input, there
 from profiler.plain import one_line
 
 LARGEST = 512 << 20
@@ -98,7 +98,7 @@ def read(path: Path) -> Fst:
     try:
         open_input(path, "a search graph", LARGEST).close()
         fst = openfst.read(path)
-    except (InputError, ArrayError, ValueError) as error:
+    except ValueError as error:  # of the file, its form or its arrays
         raise GraphError(one_line(str(error), 400)) from None
     if not fst.n_states or not fst.n_arcs:
         raise GraphError(f"{path} has no arcs.")

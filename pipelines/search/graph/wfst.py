@@ -83,15 +83,25 @@ class Graph:
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
 
 
+def without_pronunciations(
+    start: int, n_epsilon_states: int, states: Array, arcs: Array, final: F32, words: tuple[str, ...],
+    senones: Senones, made: Mapping[str, object],
+) -> Graph:  # fmt: skip
+    """A graph whose words have the times of their labels."""
+    none = np.zeros(len(words) + 1, np.int32)
+    phone, state = np.asarray(senones.phone, np.uint16), np.asarray(senones.state, np.uint8)
+    return Graph(
+        start, n_epsilon_states, len(phone), states, arcs, final, words, none, none[:1], np.zeros(0, np.uint16), phone,
+        state, np.asarray(senones.filler, bool), made, senones.blank,
+    )  # fmt: skip
+
+
 def smallest_graph() -> Graph:
     """One senone again and again, without words: a search over it calls every kernel that one over any graph does."""
     states = np.zeros(2, STATE)
     states["loop_label"][0] = 1
-    first = np.zeros(1, np.int32)
-    return Graph(
-        0, 0, 1, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), first, first, np.zeros(0, np.uint16),
-        np.zeros(1, np.uint16), np.zeros(1, np.uint8), np.zeros(1, np.bool_),
-    )  # fmt: skip
+    senones = Senones(np.zeros(1), np.zeros(1), np.zeros(1))
+    return without_pronunciations(0, 0, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), senones, {})
 
 
 class Senones(NamedTuple):

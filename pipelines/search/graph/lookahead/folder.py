@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numba
 import numpy as np
 
-from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import contexts
 from pipelines.models.sphinx import AcousticModel
 from pipelines.models.sphinx.binary import read_file
@@ -26,10 +26,10 @@ from pipelines.search.graph.cache import digest_of
 from pipelines.search.graph.lookahead import ngram
 from pipelines.search.graph.lookahead.compose import LookAhead, compose
 from pipelines.search.graph.openfst import Fst, Header
-from pipelines.search.graph.wfst import VERSION, Graph, GraphError, save
-from profiler.arrays import I32, I64, ArrayError, Bool
+from pipelines.search.graph.wfst import VERSION, GraphError, Senones, save, without_pronunciations
+from profiler.arrays import I32, I64, Bool
 from profiler.files import cache
-from profiler.files.inputs import InputError, open_input, there
+from profiler.files.inputs import open_input, there
 from profiler.plain import one_line
 
 HCL, G, DISAMBIGUATION, WORDS = "HCLr.fst", "Gr.fst", "disambig_tid.int", "words.txt"
@@ -62,14 +62,9 @@ def cached_as(path: Path, model: AcousticModel, kaldi: Kaldi) -> Path:
 
 
 def make(
-    target: Path,
-    path: Path,
-    model: AcousticModel,
-    kaldi: Kaldi,
-    silent: Callable[[str], bool],
-    progress: Progress,
+    path: Path, model: AcousticModel, kaldi: Kaldi, target: Path, *, silent: Callable[[str], bool], progress: Progress,
     cancelled: Callable[[], bool],
-) -> None:
+) -> None:  # fmt: skip
     """Compose the graph of HCLr.fst `path` and write it to `target`.
 
     Words that are `silent` are left out of hypotheses. GraphError or ModelError in one sentence; Cancelled.
@@ -85,32 +80,15 @@ def make(
     kept = ~np.fromiter(map(silent, words), bool, len(words))
     model_of_words.olabel = np.where(kept[model_of_words.olabel], model_of_words.olabel, 0).astype(np.int32)
     try:
-        made = compose(
-            hcl,
-            ahead,
-            model_of_words,
-            lambda states: progress(f"composing {HCL} and {G}: {states:,} states", None),
-            cancelled,
+        composed = compose(
+            hcl, ahead, model_of_words, lambda n: progress(f"composing {HCL} and {G}: {n:,} states", None), cancelled
         )
         phones, filler = kaldi.phones(model.n_senones)
-        none: I32 = np.zeros(len(words), np.int32)
-        notes = f"graph composed of {HCL} and {G}: {len(made.final):,} states, {len(made.arcs):,} arcs"
-        graph = Graph(
-            start=made.start,
-            n_epsilon_states=made.n_epsilon_states,
-            n_senones=model.n_senones,
-            states=made.states,
-            arcs=made.arcs,
-            final=made.final,
-            words=tuple(words[1:]),
-            pron_first=none,
-            phone_first=none[:1],
-            pron_phones=np.empty(0, np.uint16),
-            senone_phone=phones.astype(np.uint16),
-            senone_state=model.mdef.senone_state.astype(np.uint8),
-            filler=filler,
-            made={"graph": str(path), "words": int(np.count_nonzero(kept)), "notes": [notes]},
-        )
+        states, arcs, final, start, n_epsilon_states = composed
+        notes = f"graph composed of {HCL} and {G}: {len(final):,} states, {len(arcs):,} arcs"
+        about = {"graph": str(path), "words": int(np.count_nonzero(kept)), "notes": [notes]}
+        senones = Senones(phones, model.mdef.senone_state, filler)
+        graph = without_pronunciations(start, n_epsilon_states, states, arcs, final, tuple(words[1:]), senones, about)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
     progress("writing the graph to the cache", None)
@@ -144,15 +122,26 @@ _FLAGS = 5
 _MAP_ENTRY = 8
 
 
+@contextmanager
+def _in_one_sentence() -> Iterator[None]:
+    """Raise GraphError for what is wrong with a file."""
+    try:
+        yield
+    except GraphError:
+        raise
+    except ValueError as error:
+        raise GraphError(one_line(str(error), 400)) from None
+
+
 def read_hcl(path: Path) -> tuple[Fst, LookAhead, list[str]]:
     """HCLr.fst: the transducer, its look-ahead data, and the names of its output labels, if any."""
-    found = _header(path)
-    if found.kind != KIND:
-        raise GraphError(f"{path} is an FST of kind {found.kind}, and not {KIND}, as mkgraph_lookahead.sh makes it.")
-    try:
+    with _in_one_sentence():
+        found = _header(path)
+        if found.kind != KIND:
+            raise GraphError(
+                f"{path} is an FST of kind {found.kind}, and not {KIND}, as mkgraph_lookahead.sh makes it."
+            )
         return _hcl(found)
-    except (ArrayError, ValueError) as error:
-        raise GraphError(one_line(str(error), 400)) from None
 
 
 def _hcl(head: Header) -> tuple[Fst, LookAhead, list[str]]:
@@ -194,8 +183,8 @@ def _hcl(head: Header) -> tuple[Fst, LookAhead, list[str]]:
 
 def read_g(path: Path) -> tuple[Fst, list[str]]:
     """Gr.fst, of kind ngram, const or vector: the model, and the names of its labels, if any."""
-    found = _header(path)
-    try:
+    with _in_one_sentence():
+        found = _header(path)
         if found.kind == "ngram":
             fst = ngram.read(found)
         elif found.kind in ("const", "vector"):
@@ -208,27 +197,20 @@ def read_g(path: Path) -> tuple[Fst, list[str]]:
             if not 0 <= int(labels.min()) <= int(labels.max()) <= ngram.LARGEST_LABEL:
                 raise ValueError(f"{path} has label {int(labels.max()):,}; 0 to {ngram.LARGEST_LABEL:,} are read")
         return fst, _names(found.symbols)
-    except (ArrayError, ValueError) as error:
-        raise GraphError(one_line(str(error), 400)) from None
 
 
 def disambiguation(path: Path) -> I32:
     """The transition-ids of `disambig_tid.int` that stand for disambiguation symbols; none where there is no file."""
-    try:
+    with _in_one_sentence():
         text = read_file(path, LARGEST_TEXT).decode("ascii", "replace").split() if there(path) else []
-    except ModelError as error:
-        raise GraphError(str(error)) from None
     if not all(word.isdigit() and len(word) < 10 for word in text):
         raise GraphError(f"{path} has more than whole numbers.")
     return np.array([int(word) for word in text], np.int32)
 
 
 def _header(path: Path) -> Header:
-    try:
-        open_input(path, "a graph", LARGEST).close()
-        return openfst.header(path)
-    except (InputError, ValueError) as error:
-        raise GraphError(one_line(str(error), 400)) from None
+    open_input(path, "a graph", LARGEST).close()
+    return openfst.header(path)
 
 
 def _names(table: openfst.Symbols | None) -> list[str]:

@@ -1,4 +1,0 @@
-"""C and H: phones in their contexts, and the senones that each is spelled with.
-
-`expansion` is what the compiler calls, `_kernels` its loops.
-"""
