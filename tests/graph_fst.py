@@ -93,3 +93,9 @@ def kaldis(fst: Any, scaled: np.ndarray, blank: int, **options: float) -> Best |
 
 def _without_leading_blank(segments: Segments, blank: int) -> Segments:
     return segments[1:] if segments and segments[0][0] == blank else segments
+
+
+def assert_equal(some: Fst, other: Fst) -> None:
+    assert some.start == other.start
+    for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(other, name))

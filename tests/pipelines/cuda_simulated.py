@@ -31,7 +31,7 @@ from pipelines.search.device.cuda.search import CudaSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology, epsilon_first
-from pipelines.search.graph.wfst import Graph, Senones, from_topology
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
@@ -43,7 +43,16 @@ from profiler.machine.roofs.timing import Effort
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import NullLane, Recorder
-from tests.pipelines.search_graphs import decode, equal_orders, min_cost, random_graph, settings, smooth_scores, spoken
+from tests.pipelines.search_graphs import (
+    decode,
+    equal_orders,
+    min_cost,
+    packed,
+    random_graph,
+    settings,
+    smooth_scores,
+    spoken,
+)
 
 pytestmark = pytest.mark.skipif(not SIMULATED, reason="NUMBA_ENABLE_CUDASIM=1 was not set before numba was imported")
 
@@ -114,9 +123,7 @@ def graph_of(seed: int, *, epsilons: float, n_senones: int = 5) -> Graph:
     fst = from_arcs(n, 0, np.zeros(n, np.float32), source, ilabel, olabel, rng.exponential(1.0, len(arcs)), target)
     loops = rng.integers(0, n_senones + 1, n).astype(np.int32)
     weights = np.where(loops > 0, rng.exponential(1.0, n), 0.0).astype(np.float32)
-    made = epsilon_first(Topology(fst, loops, weights))
-    senones = Senones(np.zeros(n_senones), np.zeros(n_senones), np.array([True]))
-    return from_topology(made, senones, ("a", "b", "c"), [[], [], []])
+    return packed(epsilon_first(Topology(fst, loops, weights)), n_senones, "abc", state=0)
 
 
 @hypothesis_settings(max_examples=EXAMPLES, deadline=None)
@@ -176,9 +183,8 @@ def test_a_state_that_gets_cheaper_in_two_rounds_is_followed_in_both():
     final = np.full(5, np.inf, np.float32)
     final[4] = 0.0
     fst = from_arcs(5, 0, final, *column, target)
-    made = epsilon_first(Topology(fst, np.zeros(5, np.int32), np.zeros(5, np.float32)))
-    senones = Senones(np.zeros(1), np.zeros(1), np.array([True]))
-    graph = from_topology(made, senones, ("a", "b", "c"), [[], [], []])
+    none = np.zeros(5, np.int32), np.zeros(5, np.float32)
+    graph = packed(epsilon_first(Topology(fst, *none)), 1, "abc", state=0)
     device = searching(graph, settings(1e9))
     # Each frame an arc into 1 and three epsilon arcs; all the words of a frame, in order.
     assert spoken(together(device, [np.zeros((3, 1), np.float32)])[0]) == ["a", "b", "c", "b", "c", "b", "c"]
@@ -279,19 +285,6 @@ def test_settings_change_between_blocks():
     compiled.advance(scores[10:], 10)
     assert spoken(device.utterances[0].words(True)[0]) == spoken(compiled.finish())
     assert device.utterances[0].best_cost == pytest.approx(compiled.best_cost, abs=1e-5)
-
-
-def test_each_frame_is_stamped_phase_by_phase():
-    graph = random_graph(14, all_final=True)
-    device = searching(graph, settings(), 2)
-    device.advance(np.zeros((5, 2, graph.n_senones), np.float32), [5, 3], 0, LANE)
-    stamps = device._arrays.stamps_here.numpy()
-    assert stamps.shape[2] == len(layout.PHASES) + 1
-    for b, frames in enumerate((5, 3)):
-        mine = stamps[b, :frames].reshape(-1)
-        assert (mine > 0).all()
-        assert (np.diff(mine) >= 0).all()
-    assert (stamps[1, 3:] == 0).all()
 
 
 def test_the_laws_count_the_barriers_of_each_phase(monkeypatch):

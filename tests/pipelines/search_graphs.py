@@ -17,10 +17,9 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import ngram
 from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph import topology
-from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
-from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from profiler.spans import NullLane
 from tests.graph_fst import fst_of, loopless_of
@@ -103,27 +102,28 @@ def random_graph(seed: int, all_final: bool, n_senones: int = 7) -> Graph:
     fst = from_arcs(n, 0, final, source, ilabel, olabel, weight, target)
     loop_label = np.where(rng.random(n) < 0.7, rng.integers(1, n_senones + 1, n), 0)
     loop_weight = np.where(loop_label > 0, rng.exponential(1.0, n), 0.0)
-    sorted_graph = topology.epsilon_first(
-        topology.Topology(fst, loop_label.astype(np.int32), loop_weight.astype(np.float32))
-    )
-    return from_topology(
-        sorted_graph,
-        Senones(np.zeros(n_senones), np.ones(n_senones), np.array([True])),
-        tuple("abcdefg"[:5]),
-        [[] for _ in range(5)],
-    )
+    topology = Topology(fst, loop_label.astype(np.int32), loop_weight.astype(np.float32))
+    return packed(epsilon_first(topology), n_senones, "abcde")
+
+
+def packed(made: Topology | Fst, n_senones: int, words: str, state: int = 1) -> Graph:
+    """The graph of a transducer, or of one with self-loops; all senones are of this `state` of one phone."""
+    if isinstance(made, Fst):
+        made = Topology(made, np.zeros(made.n_states, np.int32), np.zeros(made.n_states, np.float32))
+    senones = Senones(np.zeros(n_senones), np.full(n_senones, state), np.array([True]))
+    return from_topology(made, senones, tuple(words), [[]] * len(words))
 
 
 def equal_orders() -> Graph:
     """One state, and two words over its only senone that cost the same: either may be said first."""
     two = np.array([0, 0])
-    fst = from_arcs(1, 0, np.zeros(1, np.float32), two, two + 1, np.array([1, 2]), two + 0.5, two)
-    return from_topology(
-        Topology(fst, np.zeros(1, np.int32), np.zeros(1, np.float32)),
-        Senones(np.zeros(1), np.ones(1), np.array([True])),
-        ("a", "b"),
-        [[], []],
-    )
+    return packed(from_arcs(1, 0, np.zeros(1, np.float32), two, two + 1, np.array([1, 2]), two + 0.5, two), 1, "ab")
+
+
+def circle(weight: float = 0.5, word: int = 0) -> Graph:
+    """Two states, an arc, and epsilon arcs to and fro; one costs `weight` and says `word`."""
+    columns = [(0, 1, 1), (0, 0, 1), (0, word, 0), (0.0, weight, 0.0), (1, 0, 1)]
+    return packed(from_arcs(2, 0, np.zeros(2, np.float32), *map(np.array, columns)), 1, "a")
 
 
 def min_cost(graph: Graph, scores, words=None, scale=0.1, complete=True) -> float:

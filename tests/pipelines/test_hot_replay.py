@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.config import Config
 from pipelines.run import hot_replay
-from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotReplay, hot
+from pipelines.run.hot_replay import GAIN, MOST_TIMES, USUAL_TIMES, HotReplay, hot
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.attribution import REPLAYED
@@ -259,22 +259,6 @@ def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch):
         assert rig.replay.take(rig.scorer, None, 0, 0) == 0
     spent = keeping * sum(chosen[DUE:])
     assert 0.005 < spent / (1000 * 3000) <= 0.011
-
-
-def test_a_stage_that_the_block_did_not_have_says_nothing_of_it():
-    rig = Rig(0.1)
-    more = rig.recorder.stage("score.c", "scoring")
-    rig.scorer.stages_of = *rig.stages, more
-    rig.choose()
-    end = rig.again(each=LIMIT)
-    start = end - SPENT * 3 // 2
-    spans = rig.taken()
-    assert [rig.recorder.stages[n].name for n in sorted(spans["stage"])] == [
-        "setup.replay",
-        f"{REPLAYED}score.a",
-        f"{REPLAYED}score.b",
-    ]
-    assert spans["duration_ns"].sum() == end - start
 
 
 class Search:

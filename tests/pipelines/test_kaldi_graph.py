@@ -25,7 +25,7 @@ from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.viterbi import Viterbi
 from tests.each import each
-from tests.graph_fst import fst_of
+from tests.graph_fst import assert_equal, fst_of
 
 WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
 
@@ -46,12 +46,6 @@ def random_fst(seed: int) -> Fst:
     final = np.where(rng.random(n) < 0.3, rng.exponential(1.0, n), np.inf).astype(np.float32)
     ilabel, olabel = rng.integers(0, 9, m), rng.integers(0, 5, m)
     return from_arcs(n, 0, final, rng.integers(0, n, m), ilabel, olabel, rng.exponential(1, m), rng.integers(0, n, m))
-
-
-def assert_equal(some: Fst, other: Fst) -> None:
-    assert some.start == other.start
-    for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(other, name))
 
 
 @each("seed", range(12))

@@ -16,8 +16,8 @@ from pipelines.config import Config, ConfigError, Value
 from pipelines.run.control import Change, Control
 from pipelines.run.live_changes import Due, LiveChanges, PendingChange
 from pipelines.scoring import frames
-from pipelines.scoring import scorer as scoring
 from profiler.errors import Cancelled
+from profiler.session.facts import COMPILING
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import Person, ask
@@ -113,6 +113,24 @@ def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow):
     assert due.config.frames.codewords == 64
     assert [one.marker for one in due.changes] == [64]
     assert changes.take_messages() == [("error", "frames.codewords=128 could not be made ready: 128 is bad")]
+
+
+def test_kernels_that_are_not_compiled_are_waited_for_and_said(slow):
+    compiled = threading.Event()
+
+    def compiling(cancelled: Callable[[], bool]) -> None:
+        compiled.wait()
+
+    changes = LiveChanges(lambda config: compiling)
+    slow.go.set()
+    try:
+        assert changes.due(Config(), [request("frames.codewords", 64)], slow) is None
+        assert changes.take_messages() == [("note", f"{COMPILING} Frame codewords: 64")]
+        assert changes.due(Config(), [], slow) is None
+        assert slow.started == []
+    finally:
+        compiled.set()
+    assert wait(changes, Config(), slow).config.frames.codewords == 64
 
 
 def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence():
@@ -271,14 +289,3 @@ def test_a_stop_does_not_wait_for_what_is_being_made(quick, bundled_speech, tmp_
     assert outcome.state == "stopped"
     assert seen == ["cancelled"]
     assert not [t for t in threading.enumerate() if t.name.startswith("preparing")]
-
-
-def test_what_a_setting_needs_is_made_in_the_setup_and_shown(tmp_path, monkeypatch):
-    reported = []
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))  # nothing kept: it must be made
-    from pipelines.models import sphinx
-
-    config = settings.assign(Config(), {"frames.skip": 2, "frames.rule": "conditional"})
-    made = scoring.build_scorer(config, sphinx.load(sphinx.default_directory()), lambda what, f: reported.append(what))
-    assert made.needs(config) is None
-    assert reported

@@ -24,15 +24,9 @@ from profiler.errors import Cancelled
 from profiler.files.paths import CACHE_VARIABLE
 from profiler.process import children
 from tests.each import each
-from tests.graph_fst import fst_of
+from tests.graph_fst import assert_equal, fst_of
 
 WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
-
-
-def assert_equal(some: Fst, other: Fst) -> None:
-    assert some.start == other.start
-    for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(other, name))
 
 
 def arcs_of(composed: composition.Composed) -> Fst:
@@ -101,12 +95,6 @@ def test_look_ahead_data_are_read(tmp_path, seed):
         labels = set().union(*sets) - {int(hcl.olabel.max()) + 1}
         assert labels == expected[state] - {made.NO_LABEL}
         assert ahead.final[state] == (made.NO_LABEL in expected[state])
-
-
-def test_symbols_in_a_file_are_skipped(tmp_path):
-    hcl = made.random_hcl(3)
-    (tmp_path / "const.fst").write_bytes(made.const(hcl, ["<eps>", "word"]))
-    assert_equal(openfst.read(tmp_path / "const.fst"), hcl)
 
 
 # -- composition -----------------------------------------------------------------------------------

@@ -10,11 +10,9 @@ import soundfile
 
 from pipelines.config import Config, assign
 from pipelines.experiments import rerun
-from pipelines.run import compiling, playlist
+from pipelines.run import playlist
 from pipelines.run.control import Control
-from pipelines.run.recogniser import Recogniser
 from pipelines.run.session_run import Outcome
-from pipelines.scoring import scorer
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.own_cost import recorder_cost
@@ -132,42 +130,6 @@ def test_words_do_not_depend_on_the_block_or_the_recorder(recorded, quick, files
         outcome = run(assign(quick, {"block": block}), files, None)
         assert [u.hypothesis for u in outcome.result.utterances] == heard
         assert outcome.session is None
-
-
-@pytest.mark.slow
-def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and_says_so(
-    quick, files, tmp_path, monkeypatch
-):
-    kept = tmp_path / "marks"
-    kept.mkdir()
-    monkeypatch.setattr(compiling, "_kept", lambda _: kept)
-    for mark in compiling.marks(quick):
-        mark.touch()
-    monkeypatch.setattr(scorer, "COMPILED", set())
-    acts: list[int] = []
-
-    def stop_later(person: Person) -> None:
-        if person.config_now.gmm.selection.enabled:
-            acts.append(person.frame)
-            if person.frame > acts[0] + 50:
-                person.stop()
-
-    configure = Recogniser.configure
-    control = Person(ask(100, "gmm.selection.enabled", True), then=stop_later)
-
-    def configured(self: Recogniser, config: Config, prepared: object = None) -> None:
-        configure(self, config, prepared)
-        control.config_now = config
-
-    monkeypatch.setattr(Recogniser, "configure", configured)
-    path = tmp_path / "switched.asrs"
-    outcome = run(assign(quick, {"loop": True}), files, path, control)
-    with closing(Session.open(path)) as session:
-        option, note = sorted(session.markers, key=lambda marker: marker.kind, reverse=True)
-        assert (option.kind, option.value, option.epoch) == ("option", True, 1)
-        assert (note.kind, note.text) == ("note", "compiling kernels in another process for Gaussian selection: on")
-        assert note.asked_frame < option.applied_frame
-    assert all(u.hypothesis for u in outcome.result.utterances[:-1])
 
 
 def test_toggles_change_the_work_and_leave_marks(quick, files, tmp_path):

@@ -17,7 +17,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import Recogniser, build
+from pipelines.run.recogniser import build
 from pipelines.run.session_run import RunMemory
 from pipelines.search.viterbi import Viterbi
 from profiler.machine import memory
@@ -86,22 +86,6 @@ def test_a_component_that_holds_10_mb_more_is_named(rig, component):
     assert max(map(abs, grown.values())) < PLANTED / 100
     undo()
     assert rig.used()[component] == pytest.approx(before[component], abs=PLANTED / 100)
-
-
-@needs_pages
-def test_graph_and_parameters_have_the_size_of_their_arrays(rig):
-    graph = rig.recogniser.search.graph
-    size = graph.states.nbytes + graph.arcs.nbytes + graph.final.nbytes
-    assert size < rig.used()["graph"] < 1.2 * size + 100 * len(graph.words)
-
-
-@needs_pages
-def test_the_lattice_is_apart_from_the_tokens(rig):
-    reserved = {name: held.reserved for name, held in rig.memory.meter.measure().parts.items()}
-    recogniser: Recogniser = rig.recogniser
-    entries = len(recogniser.search._space.graph.arcs)  # type: ignore[union-attr]
-    assert reserved["lattice"] > 3 * 4 * entries
-    assert reserved["tokens"] > 13 * 4 * entries
 
 
 @needs_pages

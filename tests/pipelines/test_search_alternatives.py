@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from search_graphs import random_graph, settings, smooth_scores
+from search_graphs import decode as decoded
+from search_graphs import packed, random_graph, settings, smooth_scores, spoken
 
 from pipelines.search import alternatives, workspace
 from pipelines.search import words as histories
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.topology import Topology
-from pipelines.search.graph.wfst import Senones, from_topology
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import SPAN, Recorder
@@ -88,11 +87,7 @@ def all_sequences(graph, scores):
 
 
 def decode(decoder, scores, block=None):
-    decoder.start(0)
-    step = block or max(len(scores), 1)
-    for at in range(0, len(scores), step):
-        decoder.advance(scores[at : at + step], at)
-    return [word for word, _, _ in decoder.finish()]
+    return spoken(decoded(decoder, scores, block=block or max(len(scores), 1)))
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
@@ -220,22 +215,9 @@ def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypat
 def fork(costs):
     """Word i over one arc of cost costs[i] from the start to the end, another word for all after it."""
     n = len(costs)
-    fst = from_arcs(
-        3,
-        0,
-        np.array([np.inf, np.inf, 0.0], dtype=np.float32),
-        np.array([0] * n + [1]),
-        np.array([1] * n + [1]),
-        np.array([*range(1, n + 1), n + 1]),
-        np.array([*costs, 0.0]),
-        np.array([1] * n + [2]),
-    )
-    return from_topology(
-        Topology(fst, np.zeros(3, dtype=np.int32), np.zeros(3, dtype=np.float32)),
-        Senones(np.zeros(1), np.ones(1), np.array([True])),
-        tuple("abcdefgh"[: n + 1]),
-        [[] for _ in range(n + 1)],
-    )
+    final = np.array([np.inf, np.inf, 0.0], np.float32)
+    columns = [0] * n + [1], [1] * (n + 1), range(1, n + 2), [*costs, 0.0], [1] * n + [2]
+    return packed(from_arcs(3, 0, final, *map(np.array, columns)), 1, "abcdefgh"[: n + 1])
 
 
 def test_confidences_are_posterior_probabilities():
@@ -262,10 +244,3 @@ def test_the_lattice_of_a_graph_without_epsilons_has_spans_too():
     decoder.start(0)
     decoder.advance(np.zeros((2, 1), dtype=np.float32), 0, lane)
     assert recorder.stage_id("search.lattice") in np.frombuffer(lane.take(), SPAN)["stage"]
-
-
-def test_nothing_is_kept_unless_requested():
-    decoder = Viterbi(fork([0.5, 1.0]), wide(lattice=False))
-    decode(decoder, np.zeros((2, 1), dtype=np.float32))
-    assert decoder.nbest == []
-    assert decoder.confidences == []

@@ -165,15 +165,8 @@ def test_bad_inputs_are_one_sentence_and_leave_nothing(tmp_path, cache):
 def test_settings_reach_the_recipe(tmp_path):
     words = tmp_path / "own.dict"
     write_dictionary(restricted(full_dictionary(), TOY_WORDS), words)
-    config = GraphConfig(
-        vocabulary=9,
-        order=3,
-        bigrams=7,
-        trigrams=5,
-        pruning="count",
-        language_model=str(tmp_path / "own.arpa"),
-        dictionary=str(words),
-    )
+    named = {"language_model": str(tmp_path / "own.arpa"), "dictionary": str(words)}
+    config = GraphConfig(vocabulary=9, order=3, bigrams=7, trigrams=5, pruning="count", **named)
     recipe = recipe_of(config, model())
     assert (recipe.vocabulary, recipe.order, recipe.bigrams, recipe.trigrams) == (9, 3, 7, 5)
     assert (recipe.pruning, recipe.dictionary) == ("count", str(words))

@@ -6,19 +6,16 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from pipelines.device import DeviceWork, HostDevice
 from pipelines.search.device import choice
 from pipelines.search.device.cuda import arrays
 from pipelines.search.device.search import DeviceSearch
-from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.topology import Topology
-from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
+from pipelines.search.graph.wfst import GraphError
 from profiler.process import children
 from profiler.spans import NullLane, Recorder
-from tests.pipelines.search_graphs import random_graph, settings
+from tests.pipelines.search_graphs import circle, random_graph, settings
 
 pytestmark = pytest.mark.slow
 
@@ -125,37 +122,6 @@ def test_one_utterance_alone_gives_no_warning():
 
     # Tests take warnings for errors. What this would launch is not launched: there may be no device.
     assert kernel.search[1, kernel.THREADS] is not None
-
-
-@pytest.mark.parametrize(("batch", "processors", "share"), [(1, 132, 2), (132, 132, 2), (133, 132, 1), (1, 0, 1)])
-def test_a_block_that_has_a_processor_for_itself_has_twice_the_threads(batch, processors, share):
-    from pipelines.search.device.cuda import kernel
-
-    assert kernel.threads_of(batch, processors) == share * kernel.THREADS
-
-
-def test_arcs_say_what_the_kernel_asks_of_them():
-    graph = random_graph(3, all_final=True)
-    made, source = arrays.record_arcs(graph)
-    from pipelines.search.device.cuda import layout
-
-    np.testing.assert_array_equal(made[:, 0], graph.arcs["target"])
-    np.testing.assert_array_equal(made[:, 3].view(np.float32), graph.arcs["weight"])
-    np.testing.assert_array_equal(made[:, 2] & layout.WORD != 0, graph.arcs["olabel"] != 0)
-    # Its senones are no first states.
-    np.testing.assert_array_equal(made[:, 2] & layout.RECORDED != 0, graph.arcs["olabel"] != 0)
-    for state in range(graph.n_states):
-        first, end = graph.states["first"][state : state + 2]
-        assert (source[first:end] == state).all()
-
-
-def circle() -> Graph:
-    """Two states, an arc, and epsilon arcs there and back."""
-    column = [np.array(values) for values in ((0, 0, 1), (1, 0, 0), (0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 0))]
-    fst = from_arcs(2, 0, np.zeros(2, np.float32), *column)
-    none = np.zeros(2)
-    topology = Topology(fst, none.astype(np.int32), none.astype(np.float32))
-    return from_topology(topology, Senones([0], [1], np.array([True])), ("a",), [[]])
 
 
 def test_epsilon_arcs_in_a_circle_are_refused():

@@ -1,7 +1,6 @@
 """What the search's kernels record of themselves."""
 
 from dataclasses import replace
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from search_graphs import random_graph, settings, smooth_scores, thousand_words
 
 from pipelines.search import viterbi, workspace
 from pipelines.search.kernels import layout
-from pipelines.search.kernels.layout import KINDS, NUMBERS, Arrays, Numbers
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
@@ -231,14 +229,3 @@ def test_another_search_takes_over_and_does_the_same_at_other_places(scores_repl
 @pytest.fixture
 def space():
     return Workspace(random_graph(3, True))
-
-
-def test_every_array_has_its_kind():
-    assert tuple(KINDS) == Arrays._fields
-    groups = get_type_hints(Arrays)
-    for name, kinds in KINDS.items():
-        assert len(kinds) == len(groups[name]._fields), name
-
-
-def test_numbers_are_found_by_name():
-    assert NUMBERS.names == Numbers._fields

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
+    circle,
     decode,
-    equal_orders,
     kaldi_decode,
     kaldi_graph,
     min_cost,
@@ -22,14 +22,14 @@ from search_graphs import (
 )
 
 from pipelines.audio import collecting
+from pipelines.device import DeviceWork, HostDevice
 from pipelines.search import workspace
-from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.topology import Topology
-from pipelines.search.graph.wfst import GraphError, Senones, from_topology
+from pipelines.search.device.viterbi import DeviceViterbi
+from pipelines.search.graph.wfst import GraphError
 from pipelines.search.kernels import pruning
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError
-from profiler.spans import SPAN, NullLane, Recorder
+from profiler.spans import NullLane, Recorder
 from tests.each import each
 
 
@@ -130,25 +130,6 @@ def test_only_wanted_senones_are_looked_up(real_scores):
     assert decoder.best_cost == cost
 
 
-def test_active_senones_are_counted(real_scores):
-    decoder = Viterbi(thousand_words(), settings(beam=10.0))
-    recorder = Recorder()
-    decoder.stages(recorder)
-    lane = recorder.lane("decode", decode=True)
-    decoder.start(0)
-    expected = 0
-    for at in range(30):
-        expected += len(decoder.active_senones())
-        decoder.advance(real_scores[0][at : at + 1], at, lane)
-    spans = np.frombuffer(lane.take(), dtype=SPAN)
-    emit, epsilon = (spans[spans["stage"] == recorder.stage_id(f"search.{step}")] for step in ("emit", "epsilon"))
-    assert int(epsilon["work2"].sum()) == expected
-    assert (emit["work0"] > 0).all()
-    assert (emit["work1"] >= emit["work0"]).all()
-    # The three steps lie one after another.
-    assert (spans["start_ns"][1:] >= (spans["start_ns"] + spans["duration_ns"])[:-1]).all()
-
-
 def test_word_times_follow_one_another(real_scores):
     decoder = Viterbi(thousand_words(), settings())
     for first_frame in (0, 12_345):
@@ -189,36 +170,6 @@ def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     assert len(decoder._space.arrays.books.history) <= 4 * workspace.FIRST_HISTORY
     # The same words as without looking at partial results on the way.
     assert decode(decoder, np.concatenate([scores] * repeats)) == words
-
-
-def test_scores_that_kill_every_token_are_survived():
-    graph = thousand_words()
-    decoder = Viterbi(graph, settings())
-    scores = smooth_scores(1, 40, graph.n_senones)
-    decode(decoder, scores)
-    assert decoder.complete
-    deadly = scores.copy()
-    deadly[20] = -np.inf
-    decode(decoder, deadly)
-    assert not decoder.complete
-    decode(decoder, scores)
-    assert decoder.complete
-
-
-def test_empty_utterance():
-    decoder = Viterbi(thousand_words(), settings())
-    decoder.start(5)
-    assert decoder.partial() == []
-    assert decoder.finish() == []
-
-
-@each("wrong", [np.zeros((3, 12), np.float32), np.zeros((3, 5127)), np.zeros(5126, np.float32)])
-def test_wrong_shape_is_refused(wrong):
-    decoder = Viterbi(thousand_words(), settings())
-    with pytest.raises(ValueError, match="wants scores of 5126 senones"):
-        decoder.advance(wrong, 0)
-    with pytest.raises(ValueError, match=r"not an array of shape \("):
-        decoder.advance(wrong, 0)
 
 
 @each("begin, end", [(-1, 2), (2, 1), (0, 4), (4, 4)])
@@ -264,24 +215,30 @@ def test_settings_change_between_blocks(real_scores):
         decoder.advance(real_scores[0][40:60], 40)
         active[later_beam] = len(decoder.active_senones())
     assert active[15.0] > 2 * active[6.0]
-    assert set(decoder.costs()) == {
-        "search.emit",
-        "search.epsilon",
-        "search.prune",
-        "search.rank",
-        "search.active",
-        "search.lattice",
-        "search.backtrace",
-    }
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 12))
-def test_same_path_as_brute_force_at_infinite_beam(seed, n_frames):
+# -- of the compiled search and of the one in torch ------------------------------------------------
+
+
+def compiled(graph, chosen):
+    return Viterbi(graph, chosen)
+
+
+def in_torch(graph, chosen):
+    return DeviceViterbi(graph, chosen, DeviceWork(HostDevice(), Recorder(), NullLane()))
+
+
+of_both = each("search", [compiled, in_torch])
+
+
+@of_both
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 12), block=st.sampled_from([1, 5, 30]))
+def test_same_path_as_brute_force_at_infinite_beam(search, seed, n_frames, block):
     graph = random_graph(seed, all_final=False)
     scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
-    decoder = Viterbi(graph, settings(1e4, 10_000))
-    words = decode(decoder, scores, block=5)
+    decoder = search(graph, settings(1e4, 10_000))
+    words = decode(decoder, scores, block=block)
     cost = min_cost(graph, scores)
     assert decoder.complete == np.isfinite(cost)
     if decoder.complete:
@@ -292,24 +249,31 @@ def test_same_path_as_brute_force_at_infinite_beam(seed, n_frames):
         assert decoder.best_cost == pytest.approx(theirs[1], abs=1e-3)
 
 
-@pytest.mark.parametrize("block", [1, 5])
-def test_of_two_equal_paths_either_may_win(block):
-    """Two words in either order, over the same senone and at the same cost."""
-    graph = equal_orders()
-    scores = np.zeros((2, 1), np.float32)
-    decoder = Viterbi(graph, settings(1e4, 10_000))
-    words = spoken(decode(decoder, scores, block=block))
-    assert decoder.best_cost == pytest.approx(min_cost(graph, scores), abs=1e-6)
-    assert min_cost(graph, scores, words) == pytest.approx(decoder.best_cost, abs=1e-6)
+@of_both
+def test_scores_that_kill_every_token_are_survived(search):
+    graph = thousand_words()
+    decoder = search(graph, settings(11.0, 3000))
+    scores = smooth_scores(1, 40, graph.n_senones)
+    decode(decoder, scores)
+    assert decoder.complete
+    deadly = scores.copy()
+    deadly[20] = -np.inf
+    decode(decoder, deadly)
+    assert decoder.lost
+    assert not decoder.complete
+    decode(decoder, scores)
+    assert decoder.complete
 
 
-def circle(weight, word):
-    """Two states between which epsilon arcs lead to and fro; one costs `weight` and says `word`."""
-    columns = [(0, 1, 1), (0, 0, 1), (0, word, 0), (0.0, weight, 0.0), (1, 0, 1)]
-    final = np.zeros(2, np.float32)
-    fst = from_arcs(2, 0, final, *(np.array(column) for column in columns))
-    nothing = np.zeros(2, np.int32), np.zeros(2, np.float32)
-    return from_topology(Topology(fst, *nothing), Senones(np.zeros(1), np.ones(1), np.array([True])), ("a",), [[]])
+@of_both
+def test_empty_utterances_and_wrong_shapes(search):
+    decoder = search(thousand_words(), settings())
+    decoder.start(5)
+    assert decoder.partial() == []
+    assert decoder.finish() == []
+    for wrong in (np.zeros((3, 12), np.float32), np.zeros((3, 5127)), np.zeros(5126, np.float32)):
+        with pytest.raises(ValueError, match=r"wants scores of 5126 senones per frame, not an array of shape \("):
+            decoder.advance(wrong, 0)
 
 
 @each("lattice", [False, True])

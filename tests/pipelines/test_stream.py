@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.config import Config, Value, assign, unavailable_reason
+from pipelines.config import Config, Value, assign
 from pipelines.config.audio import Stream
 from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
@@ -264,16 +264,6 @@ def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, bundl
     assert (words, every, last) == (3, 6, len(stream["shown_ns"]) - 1)
     whole = decoded(0.0, COMPUTE_NS, path=path, **{"stream.endpoint": False}).stream
     assert whole["segments"] == [(len(whole["shown_ns"]) - 1, 6, 0)]
-
-
-def test_the_rules_of_the_endpoint_act_in_a_stream_alone():
-    reason = unavailable_reason(Config(), "stream.rule2_silence_s")
-    assert reason == "stream.rule2_silence_s acts only with stream.chunk_ms = 1…5000 (chunk)."
-    assert unavailable_reason(assign(Config(), {"stream.chunk_ms": 160}), "stream.rule2_silence_s") is None
-    assert "search.lattice" in str(
-        unavailable_reason(assign(Config(), {"stream.chunk_ms": 160, "search.lattice": True}), "stream.endpoint")
-    )
-    assert unavailable_reason(assign(Config(), {"stream.chunk_ms": 160}), "replay") is not None
 
 
 @dataclass
