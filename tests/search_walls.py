@@ -209,19 +209,6 @@ def back_pointers(walls: Walls) -> None:
 # -- graphs as they are made -----------------------------------------------------------------------
 
 
-@runs(_arcs, "_integer", "symbols")
-def symbol_tables(walls: Walls) -> None:
-    """Symbols with names of some lengths, whole and cut short."""
-    for n in SIZES:
-        table = lookahead_files.symbols(["é" * number for number in range(n)])[33:]
-        data = np.frombuffer(table, np.uint8)
-        numbers, places = walls.empty(n, np.int64), walls.empty(n, np.int64)
-        assert _arcs.symbols(walls(data), 0, numbers, places) == len(data)
-        assert numbers.tolist() == list(range(n))
-        for length in range(0, len(data), 7):
-            assert _arcs.symbols(walls(data[:length]), 0, numbers, places) == -1
-
-
 @runs(_arcs, "count", "reach")
 def arcs(walls: Walls) -> None:
     """Arcs of no state, of one, and of some; files of them, whole and cut short."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from profiler.arrays import I32, I64, U8, Bool
+from profiler.arrays import I32, I64, Bool
 
 Words = I32
 Offsets = I64
@@ -44,29 +44,3 @@ def reach(first: Offsets, target: Words, start: int, reached: Bool) -> None:  # 
                 reached[target[arc]] = True
                 stack[depth] = target[arc]
                 depth += 1
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _integer(data: U8, at: int, size: int) -> int:  # pragma: no cover - compiled
-    """A little-endian integer of 4 or 8 bytes."""
-    value = np.int64(0)
-    for byte in range(size):
-        value |= np.int64(data[at + byte]) << (8 * byte)
-    return int(value - ((value >> 31) << 32) if size == 4 else value)
-
-
-@numba.njit(cache=True, nogil=True)
-def symbols(data: U8, at: int, numbers: I64, places: I64) -> int:  # pragma: no cover - compiled
-    """Fill the numbers of symbols and where their names begin in `data`, a name following its length and its number
-    following the name; returns where they end, -1 on nonsense.
-    """
-    for symbol in range(len(numbers)):
-        if at + 4 > len(data):
-            return -1
-        length = _integer(data, at, 4)
-        places[symbol] = at + 4
-        if length < 0 or at + 12 + length > len(data):
-            return -1
-        numbers[symbol] = _integer(data, at + 4 + length, 8)
-        at += 12 + length
-    return at

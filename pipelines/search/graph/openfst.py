@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -33,9 +34,7 @@ _FLAGS = _INPUT_SYMBOLS | _OUTPUT_SYMBOLS | _ALIGNED
 _ALIGNED_VERSION, _ALIGNMENT = 1, 16
 """Version and bytes of const files whose parts are aligned."""
 _SYMBOLS_MAGIC = 2125658996
-_SYMBOLS, _COUNTS = struct.Struct("<ii"), struct.Struct("<qq")
-_LEAST_SYMBOL = 12
-"""Bytes of a symbol without its name: length and number."""
+_SYMBOLS, _COUNTS, _LENGTH, _NUMBER = map(struct.Struct, ("<ii", "<qq", "<i", "<q"))
 _CONST_STATE = np.dtype([("final", "<f4"), ("first", "<u4"), ("arcs", "<u4"), ("in", "<u4"), ("out", "<u4")])
 """Of const files; the last two count epsilons."""
 _CONST_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("target", "<i4")])
@@ -149,26 +148,12 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
         out.write(body.data)
 
 
-class Symbols(NamedTuple):
-    """A symbol table: `numbers` int64 [n]; the names lie in `text` from `first` to `last`, int64 [n] each."""
-
-    numbers: I64
-    text: bytes
-    first: I64
-    last: I64
-
-    def names(self) -> list[str]:
-        """Their names, in the order of `numbers`."""
-        places = zip(self.first.tolist(), self.last.tolist(), strict=True)
-        return [self.text[first:last].decode("utf-8", "replace") for first, last in places]
-
-
 @dataclass(frozen=True)
 class Header:
     """What stands before the states of an OpenFst file (fst.cc): kind, version, start, counts, symbol tables.
 
-    `body`: where the states begin, from the file's begin on; `symbols`: the output symbols (the input symbols if it has
-    no others), None where it has none.
+    `body`: where the states begin, from the file's begin on; `symbols`: names by number of the output symbols (of the
+    input symbols if it has no others), None where it has none.
     """
 
     path: str
@@ -180,7 +165,7 @@ class Header:
     n_states: int
     n_arcs: int
     body: int
-    symbols: Symbols | None
+    symbols: Mapping[int, str] | None
 
     def array(self, kind: DTypeLike, count: int, at: int) -> Array:
         """`count` values at a place of the file; ValueError where it ends before them."""
@@ -214,45 +199,44 @@ def header(path: str | os.PathLike[str], at: int = 0) -> Header:
         raise ValueError(f"{path} is not an FST of standard arcs, but {kind!r} of {arcs!r}")
     (version,) = struct.unpack_from("<i", data, place)
     flags, _, start, n_states, n_arcs = _HEADER.unpack_from(data, place + 4)
-    body, tables = at + place + 4 + _HEADER.size, list[Symbols]()
+    body, symbols = at + place + 4 + _HEADER.size, None
     for flag in (_INPUT_SYMBOLS, _OUTPUT_SYMBOLS):
         if flags & flag:
-            tables.append(_symbols(path, body))
-            body += len(tables[-1].text)
+            symbols, length = _symbols(path, body)
+            body += length
     aligned = bool(flags & _ALIGNED) or (kind == "const" and version == _ALIGNED_VERSION)
     if flags & ~_FLAGS or (aligned and kind == "vector"):
         raise ValueError(f"{path} has a header with unknown flags ({flags})")
     if not 0 <= n_states <= size or n_states >= LABELS or not 0 <= n_arcs < LABELS:
         raise ValueError(f"{path} is cut short")
-    return Header(
-        str(path), size, kind, version, aligned, start, n_states, n_arcs, body, tables[-1] if tables else None
-    )
+    return Header(str(path), size, kind, version, aligned, start, n_states, n_arcs, body, symbols)
 
 
-def _symbols(path: str | os.PathLike[str], at: int) -> Symbols:
-    """The symbol table at a place of a file; ValueError if it is none.
+def _symbols(path: str | os.PathLike[str], at: int) -> tuple[Mapping[int, str], int]:
+    """The symbol table at a place of a file, and how many bytes it takes; ValueError if it is none.
 
     (symbol-table.cc: a magic number, a name, the next free number, n; then length, name and number of each symbol.)
     """
     with Path(path).open("rb") as file:
         file.seek(at)
         text = file.read()
-    wrong = ValueError(f"{path} is cut short in its symbol table")
-    if len(text) < _SYMBOLS.size or _SYMBOLS.unpack_from(text)[0] != _SYMBOLS_MAGIC:
-        raise wrong
-    start = _SYMBOLS.size + _SYMBOLS.unpack_from(text)[1]
-    if not _SYMBOLS.size <= start <= len(text) - _COUNTS.size:
-        raise wrong
-    _, n = _COUNTS.unpack_from(text, start)
-    start += _COUNTS.size
-    if not 0 <= n <= (len(text) - start) // _LEAST_SYMBOL:
-        raise wrong
-    numbers, places = np.empty(n, np.int64), np.empty(n, np.int64)
-    end = _arcs.symbols(np.frombuffer(text, np.uint8), start, numbers, places)
-    if end < 0:
-        raise wrong
-    ends = np.append(places[1:], end + 4)[:n] - _LEAST_SYMBOL
-    return Symbols(numbers, text[:end], places, ends)
+    names: dict[int, str] = {}
+    try:
+        magic, length = _SYMBOLS.unpack_from(text)
+        place = _SYMBOLS.size + max(length, 0)
+        _, n = _COUNTS.unpack_from(text, place)
+        place += _COUNTS.size
+        if magic != _SYMBOLS_MAGIC or length < 0:
+            raise struct.error
+        for _ in range(n):
+            begin = place + _LENGTH.size
+            place = begin + max(_LENGTH.unpack_from(text, place)[0], 0)
+            (number,) = _NUMBER.unpack_from(text, place)
+            names[number] = text[begin:place].decode("utf-8", "replace")
+            place += _NUMBER.size
+    except struct.error:
+        raise ValueError(f"{path} is cut short in its symbol table") from None
+    return names, place
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -213,18 +213,13 @@ def _header(path: Path) -> Header:
     return openfst.header(path)
 
 
-def _names(table: openfst.Symbols | None) -> list[str]:
+def _names(table: Mapping[int, str] | None) -> list[str]:
     """Names by number, "" where there is none."""
     if table is None:
         return []
-    names = table.names()
-    numbers = table.numbers
-    if not len(numbers) or not 0 <= int(numbers.min()) <= int(numbers.max()) <= ngram.LARGEST_LABEL:
+    if not table or not 0 <= min(table) <= max(table) <= ngram.LARGEST_LABEL:
         raise ValueError("a symbol table has numbers that are none")
-    made = [""] * (int(numbers.max()) + 1)
-    for number, name in zip(numbers.tolist(), names, strict=True):
-        made[number] = name
-    return made
+    return [table.get(number, "") for number in range(max(table) + 1)]
 
 
 @numba.njit(cache=True, nogil=True)
