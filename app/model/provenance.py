@@ -60,10 +60,9 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
 
 def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[str, str]:
     """Return where figures outside a session come from: machine, time, libraries."""
-    cores = machine.get("cores", {}).get("usable")
     versions = machine.get("versions", {})
     found = {
-        "machine": f"{machine.get('cpu', '')}, {cores} cores" if cores else machine.get("cpu", ""),
+        "machine": _machine_text(machine, "usable"),
         "measured": _time_text(measured_at),
         **{name: versions[name] for name in ("numpy", "numba", "torch") if name in versions},
     }
@@ -72,27 +71,18 @@ def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[s
 
 def caption(provenance: Mapping[str, str]) -> str:
     """Return the caption of a picture: the provenance in the given order, without long internal parts."""
-    parts = []
-    for key, value in provenance.items():
-        if key in INNER:
-            continue
-        short = value[:8] if key == "session" else value
-        parts.append(short if key in ("file", "machine", "cpu") else f"{key} {short}")
-    return " · ".join(parts)
+    shown = {key: value[:8] if key == "session" else value for key, value in provenance.items() if key not in INNER}
+    return " · ".join(text if key in ("file", "machine", "cpu") else f"{key} {text}" for key, text in shown.items())
 
 
 def device_names(session: Session) -> list[str]:
     return [row["name"] for row in (session.meta.get("devices") or {}).values() if "name" in row]
 
 
-def _machine_text(machine: Mapping[str, Any]) -> str:
-    cpu = machine.get("cpu")
-    if isinstance(cpu, dict):
-        cpu = cpu.get("model") or cpu.get("name")
-    cores = machine.get("cores")
-    if isinstance(cores, dict):
-        cores = cores.get("logical") or cores.get("physical")
-    return f"{cpu}, {cores} cores" if cpu and cores else str(cpu or "")
+def _machine_text(machine: Mapping[str, Any], kind: str = "logical") -> str:
+    cpu, cores = machine.get("cpu"), machine.get("cores")
+    number = cores.get(kind) if isinstance(cores, dict) else cores
+    return f"{cpu}, {number} cores" if cpu and number else str(cpu or "")
 
 
 def _time_text(seconds: float | None) -> str:

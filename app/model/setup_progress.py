@@ -12,18 +12,16 @@ from typing import Final
 
 MODEL, GRAPH, SCORING, MACHINE = range(4)
 
-BEGINNINGS: Final = (
-    ("measuring the machine", MACHINE),
-    ("opening ", MODEL),
-    ("reading the acoustic model", MODEL),
-    ("untying", MODEL),
-    ("finding the search graph", GRAPH),
-    ("building graph", GRAPH),
-    ("waiting for another program that builds", GRAPH),
-    ("replacing a damaged graph", GRAPH),
-    ("compiling the kernels", SCORING),
-)
-"""How the steps of the worker begin, and their phase; all others belong to the phase under way."""
+BEGINNINGS: Final = {
+    MODEL: ("opening ", "reading the acoustic model", "untying"),
+    GRAPH: (
+        *("finding the search graph", "building graph", "replacing a damaged graph"),
+        "waiting for another program that builds",
+    ),
+    SCORING: ("compiling the kernels",),
+    MACHINE: ("measuring the machine",),
+}
+"""How the steps of the worker begin, by their phase; all others belong to the phase under way."""
 
 PHASE_NAMES: Final = (
     "Reading the acoustic model",
@@ -55,7 +53,7 @@ class SetUp:
 
     def update(self, step: str, share: float | None, now: float) -> None:
         """Take over the step that the worker reports, and how much of it is done."""
-        phase = next((p for begin, p in BEGINNINGS if step.startswith(begin)), self._phase)
+        phase = next((phase for phase, texts in BEGINNINGS.items() if step.startswith(texts)), self._phase)
         if phase > self._phase:
             self._end_phase(now)
             self._phase = phase

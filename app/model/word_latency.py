@@ -153,20 +153,11 @@ def of_utterance(utterance: Utterance | Spoken, about: Stream) -> StreamLatency:
         interim = None
         if number == begin:
             after = finals[segment - 1][0] if segment else -1
-            interim = next((shown[one] for one in appeared if one > after), shown[at]) - spoken[0]
-        words.append(
-            WordLatency(
-                word,
-                utterance.name,
-                first,
-                frames,
-                tuple(map(float, parts)),  # type: ignore[arg-type]
-                float(shown[seen.since] - spoken[1]),
-                float(shown[chunk] - spoken[1]),
-                rule if number == min(count, len(display)) - 1 else None,
-                None if interim is None else float(interim),
-            )
-        )
+            interim = float(next((shown[one] for one in appeared if one > after), shown[at]) - spoken[0])
+        stable, final = shown[seen.since] - spoken[1], shown[chunk] - spoken[1]
+        last_rule = rule if number == min(count, len(display)) - 1 else None
+        latencies = tuple(map(float, parts)), float(stable), float(final), last_rule, interim
+        words.append(WordLatency(word, utterance.name, first, frames, *latencies))  # type: ignore[arg-type]
     late = int(np.count_nonzero(shown[:-1] > arrived[1:]))
     total = len(display) + taken_back
     return StreamLatency(tuple(words), total, taken_back, n, late, float((shown - started).sum()), float(other.sum()))
