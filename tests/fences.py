@@ -2,7 +2,7 @@
 
 A page without any rights lies next to the data, so that reading past the end is caught as surely as writing.
 The side that has no wall, and the gaps of a strided array, are filled with a pattern that `intact` compares.
-(POSIX; elsewhere only the pattern.) `tests/walls.py` puts every array of numpy next to a wall.
+(POSIX; elsewhere only the pattern.)
 """
 
 import ctypes

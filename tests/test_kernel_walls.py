@@ -1,8 +1,6 @@
 """Kernels outside of scoring: none leaves its arrays, none is called around the place that checks them."""
 
-import ast
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -17,41 +15,8 @@ from tests import kernel_exercises, kernel_walls, search_walls
 from tests.kernel_exercises import CHECKED, EXERCISES, NAMED, ROOT, Walls
 from tests.waiting import PATIENCE_S
 
-ENTRIES = {
-    "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
-    "pipelines.search.graph.lookahead._compose": "pipelines.search.graph.lookahead.compose",
-    "pipelines.search.kernels.calls": "pipelines.search.workspace",
-    "pipelines.search.kernels.history": "pipelines.search.words",
-    "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
-    "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
-}
-"""Files of kernels, and the one module that calls them: it checks what they are given."""
-TIMED = "pipelines.labs._kernels"
-LABS = {
-    f"pipelines.labs.{lab}" for lab in ("access_orders", "call_costs", "clocks_cores", "matrix_orders", "simd_int8")
-}
-"""Who calls the kernels of the labs, each on arrays that it makes itself."""
-MACHINE = "profiler.machine.roofs._kernels"
-PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
-"""Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
-WITHIN = (
-    "pipelines.models.estimation",
-    "pipelines.training.align",
-    "pipelines.frontend.ivector",
-    "pipelines.search.device.history",
-    "pipelines.search.graph.expansion",
-    "pipelines.search.graph.lookahead.folder",
-    "pipelines.search.graph.lookahead.ngram",
-    "pipelines.search.graph.wfst",
-)
-"""Modules that hold kernels and the functions that check their arguments."""
-ROOMS = ("app", "pipelines", "profiler")
-FROM_KERNELS = ("profiler.recording.kernel_spans",)
-"""What only kernels call, with what a lane has lent."""
 LONG = ("composition", "speakers")
 """Their kernels are also between guards in `tests/pipelines/test_kernel_fences.py`."""
-INNER = tuple(f"pipelines.search.kernels.{name}" for name in ("epsilon", "pruning", "sparse_set", "token_passing"))
-"""What only kernels import."""
 
 
 @pytest.mark.parametrize("side", ["behind", "before"])
@@ -66,38 +31,6 @@ def test_kernels_stay_between_walls(exercise, side):
 
 def test_every_kernel_has_been_between_walls():
     assert kernel_exercises.kernels() == set(NAMED)
-
-
-def test_kernels_are_called_from_one_place():
-    files = {kernel_exercises.module_of(file) for file in kernel_exercises.kernel_files()}
-    assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS, *INNER, MACHINE, TIMED}
-    importers = _importers()
-    assert importers.pop(MACHINE) == PROBES
-    assert importers.pop(TIMED) == LABS
-    for name, found in importers.items():
-        assert found - files == ({ENTRIES[name]} if name in ENTRIES else set()), name
-
-
-def _importers() -> dict[str, set[str]]:
-    """Which modules import each file of kernels; of files that hold more than kernels, those that import one."""
-    found: dict[str, set[str]] = {name: set() for name in (*ENTRIES, *WITHIN, *INNER, MACHINE, TIMED)}
-    modules = re.compile("|".join(name.rpartition(".")[2] for name in found))
-    for file in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
-        text = file.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if modules.search(text) else ():
-            if isinstance(node, ast.Import):
-                taken = {name.name for name in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                taken = {f"{node.module}.{name.name}" for name in node.names} | {node.module}
-            else:
-                continue
-            for name in taken:
-                home = name.rpartition(".")[0]
-                if name in ENTRIES or name in INNER or name in (MACHINE, TIMED):
-                    found[name].add(kernel_exercises.module_of(file))
-                elif name in NAMED and home in WITHIN:
-                    found[home].add(kernel_exercises.module_of(file))
-    return found
 
 
 def test_a_workspace_that_lacks_an_element_is_refused():

@@ -24,8 +24,7 @@ class _HostEvent:
     __slots__ = ("_lock", "at_ns")
 
     def __init__(self) -> None:
-        self.at_ns = 0
-        self._lock = _thread.allocate_lock()
+        self.at_ns, self._lock = 0, _thread.allocate_lock()
         self._lock.acquire()
 
     def happen(self) -> None:

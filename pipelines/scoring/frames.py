@@ -6,7 +6,7 @@ a test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,9 +29,8 @@ NONE = -1  # no codeword: no frame before
 class FrameRule:
     """Plain down-sampling, Sphinx' `-ds`: frame numbers of the utterance that are divisible by `frames.skip`.
 
-    The base of all rules; it prepares nothing, keeps nothing between frames and records no stage. With a multi-frame
-    net (Vanhoucke, Devin and Heigold 2013) it says which frames go through the hidden layers; what the heads compute of
-    the others is up to `scoring.dnn`.
+    The base of all rules; it prepares and keeps nothing. With a multi-frame net (Vanhoucke, Devin and Heigold 2013) it
+    says which frames go through the hidden layers; what the heads compute of the others is up to `scoring.dnn`.
     """
 
     stages: Mapping[str, tuple[str, ...]] = {}
@@ -50,13 +49,11 @@ class FrameRule:
         """An utterance begins, or frames went by without being shown to the rule."""
 
     def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
-        """Bool [n]: whether each of these frames is scored.
+        """Bool [n]: whether each of these frames f32 [n, dim] is scored; of an utterance the first is in any case.
 
-        `features` f32 [n, dim]; `first` counts the utterance's frames before these; `skip` ≥ 2 is
-        `frames.skip`. The first frame of an utterance is scored whatever the rule says.
+        `first` counts the utterance's frames before these; `skip` ≥ 2 is `frames.skip`.
         """
-        chosen: Array = np.arange(first, first + len(features)) % skip == 0
-        return chosen
+        return np.arange(first, first + len(features)) % skip == 0
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the stages that `choose` records, for blocks of `frames` frames."""
@@ -92,8 +89,7 @@ class Conditional(FrameRule):
             self.reset()
 
     def reset(self) -> None:
-        self._codeword = NONE
-        self._skipped = 0
+        self._codeword, self._skipped = NONE, 0
 
     def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
         assert self._codebook is not None, "configure gives it a codebook before the first frame"
@@ -110,9 +106,5 @@ class Conditional(FrameRule):
         return {} if self._codebook is None else {STAGE: laws.frame_codewords(self._codebook.book)}
 
 
-RULES: Final[dict[str, Callable[[AcousticModel], FrameRule]]] = {
-    "conditional": Conditional,
-    "copy": FrameRule,
-    "multi-frame": FrameRule,
-}
+RULES: Final[dict[str, type[FrameRule]]] = {"conditional": Conditional, "copy": FrameRule, "multi-frame": FrameRule}
 """As `frames.rule` names them."""

@@ -85,14 +85,11 @@ def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
 
 
 class Active(SenoneRule):
-    """Only the senones that the search needs in a frame: those of the arcs that its tokens can take.
+    """Only the senones that the search needs in a frame, as Sphinx and Kaldi score ("on demand"); exact.
 
-    As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: an active senone is computed in full, and
-    no other is ever looked up. Without a search all senones are active.
-
-    An active senone mostly stays so in the frames after, so it is computed for some frames ahead while its parameters
-    are at hand. On speech, with 5 000 words and beam 13, 32 % of the senones are active in a frame; eight frames ahead,
-    40 % are computed and 6 % fetched from memory.
+    Without a search all senones are active. An active senone mostly stays so in the frames after, so it is computed for
+    some frames ahead while its parameters are at hand. On speech, with 5 000 words and beam 13, 32 % of the senones are
+    active in a frame; eight frames ahead, 40 % are computed and 6 % fetched from memory.
     """
 
     stages: Mapping[str, tuple[str, ...]] = {DUE_STAGE: ("asked", "due")}
@@ -196,13 +193,12 @@ class ByParent(SenoneRule):
 
     Layer 2 of Chan, Ravishankar and Rudnicky (2004) as Sphinx-3 does it (`approx_cont_mgau.c`): all context-independent
     senones are scored first; a context-dependent one is computed only if its parent's score is at least the best
-    parent's minus `ci_beam`; the others get the parent's score. `ci_cap` (`maxcdsenpf`) tightens the beam: parents are
-    taken in order of their scores for as long as their children together do not exceed it. Sphinx-3's other back-off,
-    by the best Gaussian of the frame before, is not done.
+    parent's minus `ci_beam`. `ci_cap` (`maxcdsenpf`) tightens the beam: parents are taken in order of their scores for
+    as long as their children together do not exceed it. Sphinx-3's other back-off, by the best Gaussian of the frame
+    before, is not done.
 
     Decided for all senones of a block at once, whether active or not, since frame by frame batching would be lost; or,
-    `lazy`, among the active senones. Then the cap counts these alone, as Sphinx-3 counts the active children of a
-    parent.
+    `lazy`, among the active senones, which alone count for the cap then.
     """
 
     stages: Mapping[str, tuple[str, ...]] = {BACKOFF_STAGE: ("decided", "backed_off")}
@@ -252,7 +248,7 @@ RULES: Final[dict[str, Callable[[int, Parents], SenoneRule]]] = {
 
 
 def parents_of(model: AcousticModel) -> Parents:
-    """Which senones of `model` (with its `mdef`) are context-independent, and whose parents they are.
+    """Which senones of `model` are context-independent, and whose parents they are.
 
     A senone whose phone and state no context-independent one has is its own parent: it is always computed. In a model
     without them the `stand_ins` of its definition are the parents.
@@ -262,8 +258,7 @@ def parents_of(model: AcousticModel) -> Parents:
     first: dict[int, int] = {}
     for senone in (*range(definition.n_ci_senones), *definition.stand_ins):
         first.setdefault(int(key[senone]), senone)
-    own = np.arange(len(key))
     parent = np.array([first.get(k, s) for s, k in enumerate(key.tolist())], np.int64)
-    parent[: definition.n_ci_senones] = own[: definition.n_ci_senones]
+    parent[: definition.n_ci_senones] = np.arange(definition.n_ci_senones)
     ci = np.unique(parent)
     return Parents(ci, np.searchsorted(ci, parent).astype(np.int32))

@@ -137,39 +137,12 @@ class Xpu(Streams):
 
 
 class Mps:
-    """torch.mps: one queue; the time between events hangs after waiting for one, and refuses end ≤ start."""
+    """torch.mps: one queue, whose events are of no use (`pipelines.device.accelerator` says why)."""
 
     def __init__(self, clock: FakeClock, launch_ns: int = 0) -> None:
         self.clock, self.launch_ns = clock, launch_ns
         self.free = 0
         self.launches = self.waits = 0
-        backend = self
-
-        class Event:
-            def __init__(self, enable_timing: bool = False) -> None:
-                self.at, self.waited = -1, False
-
-            def record(self) -> None:
-                # Committing the command buffer.
-                backend.clock.advance(20_000)
-                self.at = max(backend.clock(), backend.free)
-
-            def query(self) -> bool:
-                return self.at <= backend.clock()
-
-            def synchronize(self) -> None:
-                assert not self.waited, "an event of MPS is waited for once"
-                self.waited = True
-                backend.synchronize()
-
-            def elapsed_time(self, other: Any) -> float:
-                hangs = self.waited or other.waited
-                assert not hangs, "torch hangs where an event that was waited for is asked its time"
-                assert other.at > self.at, "End event must be recorded after start event"
-                backend.synchronize()
-                return float(np.float32((other.at - self.at) / 1e6))
-
-        self.Event = Event
 
     def synchronize(self) -> None:
         self.waits += 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.device import DeviceWork, HostDevice
+from pipelines.device import COMPUTE, DeviceWork, open_device
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.session.writer import SessionWriter
@@ -25,12 +25,31 @@ def on_processor(config: Config) -> Config:
 
 
 def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceScorer:
-    work = DeviceWork(HostDevice(), recorder or Recorder(), lane)
+    work = DeviceWork(open_device(config.device), recorder or Recorder(), lane)
     spare = on_processor(config)
     scorer = DeviceScorer(config, model, work, lambda: build_scorer(spare, model), keep)
     if recorder is not None:
         scorer.stages(recorder)
     return scorer
+
+
+def scored(scorer, features, block: int = 8, lane=LANE, ahead: bool = True):
+    """A whole utterance, each block announced while the one before is searched."""
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    blocks = [padded[at : at + block + beyond] for at in range(0, len(features), block)]
+    found = []
+    for i, part in enumerate(blocks):
+        scores = scorer.score(part, i * block, lane)
+        if ahead and i + 1 < len(blocks):
+            scorer.ahead(blocks[i + 1], (i + 1) * block, lane)
+        if not isinstance(scores, np.ndarray):
+            # On their own stream: the next block waits for no other before it writes them anew.
+            kept: list = []
+            scorer._work.device.run(COMPUTE, lambda there=scores, kept=kept: kept.append(there.cpu().clone()))
+            scorer._work.wait_for(scorer._work.mark(COMPUTE), COMPUTE)
+            scores = kept[0].numpy()
+        found.append(scores.copy())
+    return np.concatenate(found)
 
 
 def record(path: Path, config: Config, model, features, search_s: float = 0.0) -> Path:

@@ -12,14 +12,14 @@ import net_files
 import nnet3_nets
 import numpy as np
 import sphinx_writer as writer
-from scoring_reference import METHODS, configured, family_of
+from scoring_reference import METHODS, SOME, configured, family_of
 
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
 from pipelines.models.kaldi import nnet3
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.nets import Layer
-from pipelines.scoring import senones
+from pipelines.scoring import selection, senones
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.clustering.quantiser import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers
@@ -27,7 +27,7 @@ from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
 from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.selection import EXACT
-from pipelines.scoring.strategy import never, quietly
+from pipelines.scoring.strategy import never, quietly, warm_up
 from profiler.arrays import Array
 
 FRAMES = (0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64)
@@ -59,11 +59,24 @@ def _features(n: int) -> Array:
     return np.random.default_rng(n).normal(0, 3, (n, 39)).astype(np.float32)
 
 
+def _scores(frames: int, senones: int) -> Array:
+    return np.zeros((frames, senones), np.float32)
+
+
 def _tied(model: Any, books: int, densities: int, count: int) -> Any:
-    rng = np.random.default_rng(count)
-    shape = (books, 3, densities, 13)
-    weights = rng.uniform(0.1, 1, (3, densities, count)).astype(np.float32)
-    owner = rng.integers(max(1, books - 1), size=count)  # a codebook of many may be nobody's
+    # A codebook of many may be nobody's.
+    owner = np.random.default_rng(count).integers(max(1, books - 1), size=count)
+    return _model(model, owner, (books, 3, densities, 13))
+
+
+def _continuous(model: Any, count: int, streams: int, components: int) -> Any:
+    return _model(model, np.arange(count), (count, streams, components, 39 // streams))
+
+
+def _model(model: Any, owner: Array, shape: tuple[int, int, int, int]) -> Any:
+    """As `model`, of other sizes: `owner` says which codebook is each senone's."""
+    rng, count = np.random.default_rng(len(owner)), len(owner)
+    weights = rng.uniform(0.1, 1, (*shape[1:3], count)).astype(np.float32)
     return dataclasses.replace(
         model,
         mdef=SimpleNamespace(n_senones=count),  # type: ignore[arg-type]
@@ -74,20 +87,6 @@ def _tied(model: Any, books: int, densities: int, count: int) -> Any:
     )
 
 
-def _continuous(model: Any, count: int, streams: int, components: int) -> Any:
-    rng = np.random.default_rng(count)
-    shape = (count, streams, components, 39 // streams)
-    weights = rng.uniform(0.1, 1, (streams, components, count)).astype(np.float32)
-    return dataclasses.replace(
-        model,
-        mdef=SimpleNamespace(n_senones=count),  # type: ignore[arg-type]
-        means=rng.normal(0, 3, shape).astype(np.float32),
-        variances=rng.uniform(0.5, 4, shape).astype(np.float32),
-        weights=weights,
-        senone_codebook=np.arange(count, dtype=np.int32),
-    )
-
-
 def _play_model(model: Any) -> None:
     for threads in (1, 3):
         family = family_of(model, threads)
@@ -95,8 +94,12 @@ def _play_model(model: Any) -> None:
         for method, changes in _variants(family.kind):
             strategy, _ = configured(family, method, **changes)
             for frames in FRAMES if threads == 1 else (1, 17):
-                scores = np.zeros((frames, n), np.float32)
-                strategy.score(_features(frames), scores, Meter())
+                strategy.score(_features(frames), _scores(frames, n), Meter())
+        small = family.small()
+        for method in selection.METHODS[family.kind] if threads == 1 else ():
+            # What compiles kernels for a run is a part of its model.
+            quick = assign(Config(), SOME).gmm
+            warm_up(selection.METHODS[family.kind][method](small), quick, _features(3), _scores(3, small.n_senones))
         strategy, _ = configured(family, EXACT)
         vq, _ = configured(family, "vq")
         for chosen, frames in itertools.product((strategy, vq), (1, 3, 17)):
@@ -118,7 +121,7 @@ def _variants(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _play_rules(source: Any, n: int, frames: int) -> None:
     own = np.arange(0, n, 3)
     parents = senones.Parents(own, (np.arange(n) // 3).astype(np.int32))
-    features, scores = _features(frames), np.zeros((frames, n), np.float32)
+    features, scores = _features(frames), _scores(frames, n)
     for name, cap in itertools.product(senones.RULES, (0, 4)):
         rule = senones.RULES[name](n, parents)
         rule.configure(assign(Config(), {"gmm.ci_cap": cap}).gmm, source)
@@ -136,7 +139,7 @@ def _play_nets() -> None:
         for kind, frames in itertools.product((DenseNet, QuantisedNet), FRAMES[1:]):
             net = kind(made, 1, 64)
             spliced = net.splice(_features(frames + 1), Meter())
-            scores = np.zeros((frames, count), np.float32)
+            scores = _scores(frames, count)
             net.score(spliced, scores, Meter())
             net.begin_some(spliced, Meter())
             for some in {0, 1, min(5, count), count}:
@@ -154,7 +157,7 @@ def _play_graphs() -> None:
             for at in (0, frames, 0):
                 made.begin = at
                 x = made.splice(features.astype(np.float32)[at : at + frames + sum(net.context)], Meter())
-                scores = np.zeros((len(x), net.pdfs), np.float32)
+                scores = _scores(len(x), net.pdfs)
                 made.score(x, scores, Meter())
                 made.begin_some(x, Meter())
                 made.score_some(0, len(x), np.arange(3), scores, Meter())

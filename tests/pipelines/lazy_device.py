@@ -27,7 +27,7 @@ class Moment:
 
 
 class LazyDevice:
-    """`follows_left_out`, `waits_left_out`: numbers of the calls of `follow` and `wait` that do nothing (planted)."""
+    """`follows_left_out`: numbers of the calls of `follow` that do nothing (planted)."""
 
     name = "torch-cpu"
     where = "cpu"
@@ -36,18 +36,11 @@ class LazyDevice:
     can_capture = True
     streams = STREAMS
 
-    def __init__(
-        self,
-        schedule: str,
-        follows_left_out: frozenset[int] = frozenset(),
-        waits_left_out: frozenset[int] = frozenset(),
-    ) -> None:
+    def __init__(self, schedule: str, follows_left_out: frozenset[int] = frozenset()) -> None:
         self._queues: list[deque[tuple[Moment | None, Callable[[], object]]]] = [deque() for _ in STREAMS]
         self._chance = random.Random(schedule)
         self._schedule = schedule
-        self._left_out = {"follow": follows_left_out, "wait": waits_left_out}
-        self.calls = {"follow": 0, "wait": 0, "run": 0}
-        self.captured = 0
+        self._left_out, self.follows, self.captured = follows_left_out, 0, 0
         self.works = False
         self.identity: dict[str, str] = {}
         self.notices: list[str] = []
@@ -66,16 +59,22 @@ class LazyDevice:
     mark = record
 
     def run(self, stream: int, work: Callable[[], object]) -> None:
-        self.calls["run"] += 1
         self._give(stream, None, work)
 
     def follow(self, stream: int, event: Moment) -> None:
-        if not self._is_left_out("follow"):
+        self.follows += 1
+        if self.follows not in self._left_out:
             self._give(stream, event, lambda: None)
 
     def wait(self, event: Moment) -> None:
-        if not self._is_left_out("wait"):
-            self._reach(event)
+        """Do what `event` needs, and nothing else."""
+        while not event.at_ns:
+            if not self._step(event.stream):
+                queue = self._queues[event.stream]
+                assert queue, "somebody waits for what no stream will ever come to"
+                after, _ = queue[0]
+                assert after is not None
+                self.wait(after)
 
     def is_complete(self, event: Moment) -> bool:
         return event.at_ns > 0
@@ -110,10 +109,6 @@ class LazyDevice:
 
     # -- in which order -------------------------------------------------------------------------
 
-    def _is_left_out(self, call: str) -> bool:
-        self.calls[call] += 1
-        return self.calls[call] in self._left_out[call]
-
     def _give(self, stream: int, after: Moment | None, work: Callable[[], object]) -> None:
         self._queues[stream].append((after, work))
         if self._schedule == EAGER:
@@ -127,16 +122,6 @@ class LazyDevice:
                 pass
         elif self._schedule != LATE and self._chance.random() < 0.5:
             self._step(self._chance.choice((COMPUTE, COPY)))
-
-    def _reach(self, event: Moment) -> None:
-        """Do what `event` needs, and nothing else."""
-        while not event.at_ns:
-            if not self._step(event.stream):
-                queue = self._queues[event.stream]
-                assert queue, "somebody waits for what no stream will ever come to"
-                after, _ = queue[0]
-                assert after is not None
-                self._reach(after)
 
     def _step(self, stream: int) -> bool:
         """Do the next piece of the stream, if there is one and nothing holds it back."""

@@ -14,17 +14,15 @@ from pipelines.models import derived
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
-from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.spans import SPAN, NullLane, Recorder
+from profiler.spans import SPAN, Recorder
+from tests.pipelines.device_scoring import LANE, make, on_processor, placed, scored
 from tests.pipelines.net_files import card, forward, net, write
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
-LANE = NullLane()
 DTYPES = ("fp32", "fp16", "bf16")
 GMM_NAT = dict(zip(DTYPES, (0.05, 0.5, 5.0), strict=True))
 """Largest error of log densities of some hundred nat; CUDA sums float32 products in another order."""
@@ -55,38 +53,6 @@ def of_net(made: Any, where: str, tmp_path_factory: Any) -> Config:
     return settings.check(settings.assign(presets.load("dnn").config, chosen))
 
 
-def placed(config: Config, **placement: Any) -> Config:
-    return settings.assign(config, {f"placement.{name}": v for name, v in placement.items()})
-
-
-def make(
-    config: Config, model: AcousticModel, recorder: Recorder, lane: Any = LANE, keep: bool = False
-) -> DeviceScorer:
-    work = DeviceWork(open_device(config.device), recorder, lane)
-    spare = settings.replace(config, "device", "cpu")
-    scorer = DeviceScorer(config, model, work, lambda: build_scorer(spare, model), keep)
-    scorer.stages(recorder)
-    scorer.warm_up()
-    return scorer
-
-
-def scored(scorer: DeviceScorer, features: Array, lane: Any = LANE, block: int = 8) -> Array:
-    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
-    blocks = [padded[at : at + block + beyond] for at in range(0, len(features), block)]
-    found = []
-    for i, part in enumerate(blocks):
-        scores = scorer.score(part, i * block, lane)
-        if i + 1 < len(blocks):
-            scorer.ahead(blocks[i + 1], (i + 1) * block, lane)
-        if not isinstance(scores, np.ndarray):
-            # On their own stream: the next block waits for no other before it writes them anew.
-            kept: list[Any] = []
-            scorer._work.device.run(COMPUTE, lambda there=scores, kept=kept: kept.append(there.cpu()))
-            scores = kept[0].numpy()
-        found.append(scores.copy())
-    return np.concatenate(found)
-
-
 def placements() -> Any:
     return (
         {"dtype": dtype, "overlapped": overlapped, "pinned": pinned, **moved}
@@ -105,7 +71,8 @@ def test_mixtures_score_the_same_however_they_are_placed(model, where, owned):
     features = likely_features(chosen, 21)
     expected = brute_force(chosen, features)
     config = settings.assign(Config(), {"device": where, "block": 8})
-    scorer = make(config, chosen, Recorder())
+    scorer = make(config, chosen)
+    scorer.warm_up()
     for placement in placements():
         scorer.configure(placed(config, **placement))
         scorer.reset()
@@ -118,7 +85,8 @@ def test_mixtures_score_the_same_however_they_are_placed(model, where, owned):
 def test_a_net_scores_the_same_however_it_is_placed(model, made, of_net, keep):
     features = np.random.default_rng(5).normal(0, 3, (21, 39)).astype(np.float32)
     expected = forward(made, features)
-    scorer = make(of_net, model, Recorder(), keep=keep)
+    scorer = make(of_net, model, keep=keep)
+    scorer.warm_up()
     for placement in placements():
         for skip in (1, 3):
             config = settings.assign(placed(of_net, **placement), {"frames.skip": skip})
@@ -132,12 +100,13 @@ def test_a_net_scores_the_same_however_it_is_placed(model, made, of_net, keep):
 
 def test_a_net_made_smaller_while_running(model, made, of_net, where):
     features = np.random.default_rng(5).normal(0, 3, (64, 39)).astype(np.float32)
-    scorer = make(placed(of_net, overlapped=True), model, Recorder())
+    scorer = make(placed(of_net, overlapped=True), model)
+    scorer.warm_up()
     for kind in ("low-rank", "none"):
         config = settings.assign(of_net, {"dnn.shrink": kind, "dnn.share": 0.3})
         scorer.configure(config, scorer.make_ready(config, lambda *_: None, lambda: False))
         scorer.reset()
-        theirs = build_scorer(settings.replace(config, "device", "cpu"), model)
+        theirs = build_scorer(on_processor(config), model)
         padded = with_context(features, theirs.context)
         expected = theirs.score(padded, 0, LANE)
         assert np.abs(scored(scorer, features) - expected).max() < 1e-5 * np.abs(expected).max()
@@ -149,6 +118,7 @@ def test_moves_and_times_of_a_net(tmp_path, model, of_net, where):
     with SessionWriter(path, recorder, {}):
         lane = recorder.lane("decode", decode=True)
         scorer = make(of_net, model, recorder, lane)
+        scorer.warm_up()
         tile = recorder.stage("decode.block", "decode")
         for name, cost in scorer.costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)

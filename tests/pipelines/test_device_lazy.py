@@ -26,7 +26,6 @@ from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.arrays import Array
 from profiler.recording.layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
-from tests.bench.device_steps.batch import BLOCK_FRAMES, Batch
 from tests.each import each
 from tests.pipelines import net_files, search_graphs
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
@@ -58,7 +57,6 @@ def placed(config: Config, placement: dict[str, Any]) -> Config:
 
 def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep: bool) -> Array:
     """Scores of all blocks, each read when the scorer gives it out, as the search would."""
-    from pipelines.scoring.layered import with_context
 
     work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
     scorer = DeviceScorer(config, model, work, lambda: pytest.fail("no spare"), keep)
@@ -119,7 +117,7 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied, features):
     eager = LazyDevice(EAGER)
     expected = scored(eager, config, tied, features, False)
     # Of the last three blocks: features before the products, products before the scores.
-    for number in range(eager.calls["follow"] - 5, eager.calls["follow"] + 1):
+    for number in range(eager.follows - 5, eager.follows + 1):
         wrong = False
         for schedule in SCHEDULES:
             device = LazyDevice(schedule, follows_left_out=frozenset({number}))
@@ -211,62 +209,6 @@ def test_whatever_the_search_waits_for_is_no_work_of_the_host():
 
 
 # -- several utterances scored together on a device ------------------------------------------------
-
-
-def test_utterances_scored_together_score_as_if_alone(tied):
-    features = likely_features(tied, BLOCK_FRAMES + 9)
-    expected = brute_force(tied, features)
-    config = settings.assign(Config(), {"device": "torch-cpu"})
-    devices = [HostDevice(), *(LazyDevice(schedule) for schedule in SCHEDULES)]
-    for device in devices:
-        work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
-        batch = Batch(config, tied, work, 3)
-        for at, n in ((0, BLOCK_FRAMES), (BLOCK_FRAMES, 9)):
-            parts = [features[at : at + n], features[at : at + n // 2], features[:0]]
-            scores = batch.score(parts, at)
-            assert tuple(scores.shape) == (n, 3, tied.n_senones)
-            work.wait_for(work.mark(COMPUTE), COMPUTE)
-            found = scores.numpy()
-            assert np.abs(found[:, 0] - expected[at : at + n]).max() < 1e-3
-            assert np.abs(found[: n // 2, 1] - expected[at : at + n // 2]).max() < 1e-3
-    assert {"score.gather", *batch._arithmetic.stages} <= set(batch.costs())
-    with pytest.raises(ValueError, match="expected 3 blocks of at most 64 frames"):
-        batch.score([features], 0)
-
-
-def together(device: LazyDevice, tied: Any) -> list[Array]:
-    """Scores of three calls, each read by the compute stream when it comes to it, and by nobody before."""
-    features = likely_features(tied, 3 * 8)
-    config = settings.assign(Config(), {"device": "torch-cpu"})
-    batch = Batch(config, tied, DeviceWork(device, Recorder(), LANE), 2)  # type: ignore[arg-type]
-    found: list[Array] = []
-    for at in range(0, 24, 8):
-        scores = batch.score([features[at : at + 8], features[at : at + 5]], at)
-        device.run(COMPUTE, lambda there=scores: found.append(there.numpy().copy()))
-    device.wait(device.mark(COMPUTE))
-    return found
-
-
-def test_utterances_together_score_the_same_under_every_schedule(tied):
-    """The host waits before it fills its buffer anew; either stream waits before it takes over from the other."""
-    expected = together(LazyDevice(EAGER), tied)
-    for schedule in SCHEDULES:
-        np.testing.assert_array_equal(together(LazyDevice(schedule), tied), expected)
-
-
-def test_nets_score_utterances_together_with_their_context(tied, tmp_path):
-    net = net_files.net(net_files.card(senones=tied.n_senones))
-    path = net_files.write(tmp_path, net, np.float32)
-    chosen = {"device": "torch-cpu", "model": "dnn", "dnn.net": str(path), "dnn.senones": "all"}
-    batch = Batch(settings.assign(Config(), chosen), tied, DeviceWork(HostDevice(), Recorder(), LANE), 2)
-    utterances = [net_files.utterance(n) for n in (23, 11)]
-    padded = [with_context(one, batch.context) for one in utterances]
-    scores = batch.score(padded, 0)
-    batch._work.wait_for(batch._work.mark(COMPUTE), COMPUTE)
-    for b, one in enumerate(utterances):
-        expected = net_files.forward(net, one)
-        error = np.abs(scores[: len(one), b].numpy() - expected).max()
-        assert error < 1e-4 * np.abs(expected).max()
 
 
 # -- what a device does for the first time happens before it counts --------------------------------

@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import gc
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,21 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
-from scoring_reference import KINDS, configured, family_of
+from scoring_reference import KINDS, configured
 
 from pipelines.config import Config
 from pipelines.models import sphinx
 from pipelines.scoring import cache, selection
-from pipelines.scoring.blocks import MAX_FRAMES, Meter
-from pipelines.scoring.continuous.dense import ContinuousGmm
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.simd.exponential import LOWEST_EXPONENT, exp_shifted
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, aligned_copy
 from pipelines.scoring.strategy import warm_up
 from pipelines.scoring.thread_pool import BlockPool, Range, ThreadPool
 from pipelines.scoring.tied import packing
-from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError
-from profiler.process.children import environment, python
 from tests.each import each
 from tests.waiting import wait_until
 
@@ -72,17 +67,6 @@ def test_every_thread_has_a_range_of_its_own(threads):
         assert pool.ranges[-1][1] == len(work)
         assert all(a < b for a, b in pool.ranges)
         assert pool.threads == len(pool.ranges)
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")
-@pytest.mark.parametrize("side", ["behind", pytest.param("before", marks=pytest.mark.slow)])
-def test_warm_up_stays_within_every_array_of_the_process(side, tmp_path):
-    made = environment({"ASRSCOPE_CACHE": str(tmp_path)})
-    made["PYTHONPATH"] = f"{HERE.parents[1]}:{HERE}"
-    command = python(str(HERE / "warm_ups.py"), side)
-    done = subprocess.run(command, env=made, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split() == ["tied", "one", "three"]
 
 
 # -- threads that share a piece of work ------------------------------------------------------------
@@ -209,29 +193,6 @@ def _begins_with_a_line(array: Array) -> bool:
 def test_what_is_made_for_kernels_begins_with_a_line(make):
     kept = [make() for _ in range(TRIES)]
     assert all(map(_begins_with_a_line, kept))
-
-
-def test_a_copy_has_the_values_and_their_type():
-    values = np.arange(24, dtype=np.int16).reshape(4, 6)[:, ::2]
-    copied = aligned_copy(values)
-    assert np.array_equal(copied, values)
-    assert copied.dtype == np.int16
-    copied[0, 0] = 7
-    assert values[0, 0] == 0
-
-
-@each("name", ["tied", "three streams", "one stream"])
-def test_parameters_and_workspace_of_a_model_begin_with_a_line(models, name):
-    for _ in range(TRIES):
-        family = family_of(models[name])
-        p = family.parameters
-        if isinstance(family, Gmm):
-            found = [p.gaussians, p.weights, p.rows, p.dots, *family.room[MAX_FRAMES]]
-        else:
-            assert isinstance(family, ContinuousGmm)
-            (space,) = family._workspace.values()
-            found = [p.gaussians, p.by_senone, *space]
-        assert all(map(_begins_with_a_line, found))
 
 
 # -- the exponential of scoring --------------------------------------------------------------------

@@ -11,46 +11,14 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.blocks import Meter
-from pipelines.scoring.dnn import DenseNet, QuantisedNet
-from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, layer_stage
+from pipelines.scoring.dnn import QuantisedNet
 from profiler.arrays import Array
-from profiler.spans import SPAN, NullLane, Recorder
+from profiler.spans import NullLane
 from tests.each import each
 from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
 from tests.pipelines.whole_runs import model, speech
 
 NAT = 1e-3
-
-
-def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:
-    """(spans, first work count) of every stage that scoring a block both ways records."""
-    recorder, meter = Recorder(), Meter()
-    lane = recorder.lane("decode", decode=True)
-    meter.register(recorder, dict(dense.stages))
-    meter.begin(0, len(spliced), lane)
-    dense.score(spliced, np.empty((len(spliced), 50), np.float32), meter)
-    dense.begin_some(spliced, meter)
-    dense.score_some(0, 2, np.arange(10), np.empty((2, 50), np.float32), meter)
-    spans = np.frombuffer(lane.take(), SPAN)
-    names = {stage.id: stage.name for stage in recorder.stages}
-    found: dict[str, tuple[int, int]] = {}
-    for span in spans:
-        count, work = found.get(names[int(span["stage"])], (0, 0))
-        found[names[int(span["stage"])]] = count + 1, work + int(span["work0"])
-    return found
-
-
-def test_stages_carry_their_work():
-    made = net(card(*SHAPES[0]))
-    dense = DenseNet(made, 1, 32)
-    spliced = dense.splice(padded(utterance(7), dense), Meter())
-    assert recorded(dense, spliced) == {
-        layer_stage(1): (2, 14),
-        layer_stage(2): (2, 14),
-        layer_stage(3): (2, 14),
-        OUTPUT_STAGE: (1, 350),
-        ACTIVE_STAGE: (1, 20),
-    }
 
 
 @each("layers", SHAPES)
@@ -108,24 +76,6 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block):
     assert len(speech()) > 64  # more than is scored at once
     chosen = [0, 1, 40, 70, len(speech()) - 1]
     assert np.abs(found - forward(shipped, speech()))[chosen].max() < 2e-3
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "int8"])
-@pytest.mark.parametrize(("block", "skip"), [(16, 3), (1, 2), (5, 4), (200, 4)])
-def test_each_head_scores_its_own_frame(tmp_path, block, skip, dtype):
-    layers = Layer(16), Layer(8, relu=False)
-    made = net(card(*layers, senones=model().n_senones, heads=4))
-    config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32)), "dnn.dtype": dtype, "dnn.senones": "all"})
-    features = speech()[:40]
-    heads = assign(config, {"frames.skip": skip, "frames.rule": "multi-frame"})
-    found = scored(check(heads), features, block)
-    for t in range(len(features)):
-        start = t - t % skip
-        expected = forward(made, features, head=t - start)[start]
-        if dtype == "fp32":
-            assert np.abs(found[t] - expected).max() < 2e-3
-        else:
-            assert np.abs(found[t] - expected).mean() < 0.05 * np.abs(expected).mean()
 
 
 def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path):

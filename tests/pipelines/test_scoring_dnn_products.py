@@ -1,12 +1,9 @@
 """Products of weights and frames, and the nets made of them, against float64; what they count; what they compile to."""
 
 import gc
-import platform
-import re
 import weakref
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -20,10 +17,10 @@ from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
-from pipelines.scoring.dnn.products import PRODUCTS, plain, simd
+from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, make_byte_tile
-from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, has_feature
+from pipelines.scoring.simd.vector import LANES, has_feature
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from tests.each import each
@@ -99,45 +96,6 @@ def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind, monkeypa
         laws = made(kind, net(wide), threads, 64).costs(64)
         counts = [laws[stage].threads for stage in (layer_stage(2), OUTPUT_STAGE)]
         assert counts == [1, shared]
-
-
-def assembly(kernel: Any, *arguments: Any) -> str:
-    """What the kernel is compiled to for these arguments; a kernel from the cache does not say."""
-    fresh = numba.njit(nogil=True, fastmath=kernel.targetoptions.get("fastmath", False))(kernel.py_func)
-    fresh(*arguments)
-    (text,) = fresh.inspect_asm().values()
-    return str(text)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 instructions")
-def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else():
-    weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)
-    out = np.empty((8, 3), np.float32)
-    code = assembly(plain._multiply, weight, frames, out, 0, 8)
-    assert re.search(r"\bv?(fmadd\d*|mul)ss\b", code)
-    assert not re.search(r"\bv?(fmadd\d*|mul|add)p[sd]\b", code)
-    product = simd.Simd(weight, 1, 8)
-    x = np.ascontiguousarray(frames.T)
-    tile = assembly(
-        simd._multiply, product._panels, (x.ctypes.data, 4, 12), (out.ctypes.data, 4, 12), (8, 3),
-        product._sums[0], 0, 1,
-    )  # fmt: skip
-    wide = "zmm" if WIDE_REGISTERS else "[yx]mm"
-    assert re.search(rf"\bv?(fmadd\d*|mul)ps\b.*{wide}", tile)
-    assert not re.search(r"\bv?(fmadd\d*|mul)ss\b", tile)
-
-
-@each("n", range(1, 2 * simd.FRAMES + 2))
-def test_tiles_add_up_every_input_once_whatever_their_number(n):
-    rng = np.random.default_rng(n)
-    for inputs in range(1, 10):
-        # Whole numbers, so that the order of additions does not matter.
-        weight = rng.integers(-9, 10, (simd.PANEL + 3, inputs)).astype(np.float32)
-        x = rng.integers(-9, 10, (inputs, n)).astype(np.float32)
-        out = np.full((len(weight), n), np.nan, np.float32)
-        simd.Simd(weight, 1, n).multiply(x, out)
-        assert (out == weight @ x).all(), inputs
 
 
 @each("kind", PRODUCTS)
@@ -311,12 +269,6 @@ def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkey
     """Of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: LLVM ends the process at an instruction that the target lacks."""
     monkeypatch.setattr(config, "CPU_FEATURES", features)
     assert has_feature("avx2") == wanted
-
-
-def test_instructions_without_avx(monkeypatch):
-    monkeypatch.setattr(config, "CPU_FEATURES", None)
-    monkeypatch.setattr(config, "ENABLE_AVX", 0)
-    assert not has_feature("avx2")
 
 
 # -- products of the weights that are not zero against float64 -------------------------------------

@@ -16,8 +16,7 @@ from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm, pack
 from pipelines.scoring.continuous.packing import WINDOW, align
 from pipelines.scoring.costs.continuous import all_senones
-from pipelines.scoring.tied import gmm
-from profiler.spans import SPAN, NullLane, Recorder
+from profiler.spans import NullLane
 from tests.each import each
 
 LANE = NullLane()
@@ -33,6 +32,12 @@ def top(n):
 @pytest.fixture(scope="module")
 def features(model):
     return likely_features(model, 21)
+
+
+@pytest.fixture(scope="module")
+def untied():
+    """The real model, 12 Gaussians per senone: every kernel, and little to compute."""
+    return derived.untied(sphinx.load(sphinx.default_directory()), 12)
 
 
 @each("keep", [None, 1, 4, 7, 64])
@@ -69,37 +74,17 @@ def test_equal_densities_are_not_all_kept(tmp_path):
         np.testing.assert_allclose(scores - one, 3 * math.log(keep), atol=1e-4)
 
 
-@pytest.mark.parametrize("config", [EXACT, top(4)], ids=["exact", "top-4"])
-def test_scores_do_not_depend_on_the_block(model, config):
-    block = likely_features(model, 3 * MAX_FRAMES + 7)
-    scorer = build_scorer(config, model)
-    whole = scorer.score(block, 0, LANE).copy()
-    for size in (1, 5, 16, 100):
-        for at in range(0, len(block) if size > 1 else 4, size):
-            part = scorer.score(block[at : at + size], at, LANE)
-            np.testing.assert_array_equal(part, whole[at : at + size])
-
-
-@each("config", [EXACT, top(4)])
-@each("threads", [2, 5, 64])
-def test_scores_do_not_depend_on_the_threads(model, features, config, threads):
-    alone = build_scorer(config, model).score(features, 0, LANE)
-    shared = build_scorer(assign(config, {"threads": threads}), model)
-    for _ in range(5):
-        np.testing.assert_array_equal(shared.score(features, 0, LANE), alone)
-
-
-def test_threads_share_all_codebooks_evenly(model):
-    from pipelines.scoring.tied.packing import pack
-
-    parameters = pack(model)
-    for threads in (1, 2, 3, 7):
-        pool = gmm.Gmm(parameters, threads).pool
-        covered = [book for first, last in pool.ranges for book in range(first, last)]
-        assert covered == list(range(42))
-        shares = [parameters.senones_per_codebook[a:b].sum() for a, b in pool.ranges]
-        if threads == 2:
-            assert max(shares) < 0.55 * 5126
+@each("kind, config", [("tied", EXACT), ("tied", top(4)), ("untied", EXACT)])
+def test_scores_do_not_depend_on_blocks_or_threads(model, untied, kind, config):
+    chosen = model if kind == "tied" else untied
+    features = likely_features(chosen, 2 * MAX_FRAMES + 7)
+    whole = build_scorer(config, chosen).score(features, 0, LANE).copy()
+    for threads in (1, 2, 64):
+        scorer = build_scorer(assign(config, {"threads": threads}), chosen)
+        for size in (1, 5, 16, 100):
+            for at in range(0, len(features) if size > 1 else 4, size):
+                part = scorer.score(features[at : at + size], at, LANE)
+                np.testing.assert_array_equal(part, whole[at : at + size])
 
 
 def test_blocks_of_another_shape_are_refused(model):
@@ -107,15 +92,6 @@ def test_blocks_of_another_shape_are_refused(model):
     with pytest.raises(ValueError, match=r"expected \[frames, 39\]"):
         scorer.score(np.zeros((4, 13), np.float32), 0, LANE)
     assert scorer.score(np.zeros((0, 39), np.float32), 0, LANE).shape == (0, 5126)
-
-
-def test_prepared_block_gives_the_same_frames(model, features):
-    scorer = build_scorer(EXACT, model)
-    whole = scorer.score(features, 0, LANE).copy()
-    scorer.reset()
-    state = scorer.prepare(features, 0, LANE)
-    for t in range(len(features)):
-        np.testing.assert_array_equal(scorer.frame(state, t, None), whole[t])
 
 
 def pocketsphinx_scores(samples, folder):
@@ -189,12 +165,6 @@ def test_top_4_agrees_with_pocketsphinx_on_synthetic_speech(model, bundled_speec
 # -- continuous-density scores against the definition in double precision --------------------------
 
 
-@pytest.fixture(scope="module")
-def untied():
-    """The real model, 12 Gaussians per senone: every kernel, and little to compute."""
-    return derived.untied(sphinx.load(sphinx.default_directory()), 12)
-
-
 def test_scores_of_the_untied_model(untied):
     features = likely_features(untied, 21)
     scores = build_scorer(EXACT, untied).score(features, 0, LANE)
@@ -223,17 +193,6 @@ def test_continuous_directories_of_odd_sizes(tmp_path, streams, densities):
         assert np.abs(scores - expected[:frames]).max() < NAT, frames
 
 
-def test_scores_do_not_depend_on_blocks_or_threads(untied):
-    features = likely_features(untied, MAX_FRAMES + 23)
-    whole = build_scorer(EXACT, untied).score(features, 0, LANE).copy()
-    for threads in (1, 2):
-        scorer = build_scorer(assign(EXACT, {"threads": threads}), untied)
-        for size in (1, 16, 64):
-            for at in range(0, len(features) if size > 1 else 4, size):
-                part = scorer.score(features[at : at + size], at, LANE)
-                np.testing.assert_array_equal(part, whole[at : at + size])
-
-
 @each("threads", [1, 2])
 @each("frames", [slice(0, 1), slice(2, 3), slice(1, 6)])
 def test_some_senones_score_as_in_the_whole(untied, threads, frames):
@@ -249,44 +208,6 @@ def test_some_senones_score_as_in_the_whole(untied, threads, frames):
     untouched = np.setdiff1d(np.arange(family.n_senones), wanted)
     assert (scores[:, untouched] == 1.0).all()
     family.score_some(frames.start, frames.stop, wanted[:0], scores, Meter())
-
-
-def recorded(call, family):
-    """The spans of what `call(meter)` does, their stages by number, and when it was done."""
-    recorder = Recorder()
-    lane = recorder.lane("decode", decode=True)
-    meter = Meter()
-    meter.register(recorder, family.stages)
-    start = recorder.clock()
-    meter.begin(100, 7, lane)
-    call(meter)
-    end = recorder.clock()
-    return np.frombuffer(lane.take(), SPAN), {s.id: s for s in recorder.stages}, (start, end)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_two_spans_a_call_tile_it_and_count_its_work(untied, threads):
-    family = ContinuousGmm(pack(untied), threads)
-    features = likely_features(untied, 7)
-    scores = np.empty((7, family.n_senones), np.float32)
-    family.score_all(features, scores, Meter())
-    spans, stages, (start, end) = recorded(lambda meter: family.score_all(features, scores, meter), family)
-    names = [stages[int(span["stage"])].name for span in spans]
-    own = ["score.gaussians", "score.lse"]
-    # Handing over, and waiting in the end.
-    assert names == (own if threads == 1 else ["score.wait", *own, "score.wait"])
-    first = names.index(own[0])
-    gaussians = 7 * 5126 * 3 * 12
-    assert int(spans[first]["work0"]) == gaussians
-    done = spans[first + 1]
-    assert (int(done["work0"]), int(done["work1"])) == (gaussians, 7 * 5126)
-    assert (spans["first_frame"] == 100).all()
-    assert (spans["frames"] == 7).all()
-    begins, ends = spans["start_ns"], spans["start_ns"] + spans["duration_ns"]
-    np.testing.assert_array_equal(begins[1:], ends[:-1])
-    assert (spans["duration_ns"] > 0).all()
-    assert start <= begins[0]
-    assert ends[-1] <= end
 
 
 def test_cost_laws_follow_from_the_shapes(tmp_path):

@@ -119,7 +119,7 @@ def test_the_nearest_codeword_is_the_nearest(model, features):
     book = quantiser.codewords_of(model, 64, lambda *_: None, lambda: False)
     assert book.book.size == 64
     found = book.nearest(features, Meter())
-    words = book.book.words[0].astype(float) + book._centre
+    words = book.book.words[0].astype(float) + book.centre
     variance = model.variances.astype(float).mean(axis=(0, 2)).ravel()
     distance = ((features[:, None] - words) ** 2 / variance).sum(2)
     mine = distance[np.arange(len(features)), found]
@@ -173,51 +173,12 @@ def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
             np.testing.assert_array_equal(other[t][needed], rows[t][needed])
 
 
-def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, exact_scores, model):
-    skip = 4
-    active = asking(len(features), model.n_senones, seed=7)
-    made = configured(scorer, gmm__senones="active", frames__skip=skip)
-    recorder = Recorder()
-    made.stages(recorder)
-    lane = recorder.lane("decode", decode=True)
-    number = recorder.stage_id("score.lazy")
-    since: set[int] = set()
-    expected = np.zeros(model.n_senones)
-    for at in range(0, len(features), 16):
-        state = made.prepare(features[at : at + 16], at, lane)
-        for t in range(at, min(at + 16, len(features))):
-            needed = set(active[t].tolist())
-            if t % skip == 0:
-                since = set()
-            new = np.array(sorted(needed - since), np.int64)
-            expected[new] = exact_scores[t][new]
-            since |= needed
-            row = made.frame(state, t - at, active[t])
-            np.testing.assert_allclose(row[active[t]], expected[active[t]], atol=NAT)
-            spans = np.frombuffer(lane.take(), SPAN)
-            assert spans["work1"][spans["stage"] == number].sum() == len(new)
-
-
 def test_without_active_senones_nothing_is_done(scorer, features):
     made = configured(scorer, gmm__senones="active")
     state = made.prepare(features[:2], 0, LANE)
     nothing = np.empty(0, np.int64)
     assert np.isfinite(made.frame(state, 0, nothing)).all()
     assert np.isfinite(made.frame(state, 1, None)).all()
-
-
-def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(scorer, features, exact_scores, model):
-    """The last row of a lazy block holds the active senones alone: skipping must not copy it."""
-    made = configured(scorer, gmm__senones="active", frames__skip=4)
-    taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
-    scorer.configure(assign(EXACT, {"frames.skip": 4}))
-    scores = scorer.score(features[6:12], 6, LANE)
-    np.testing.assert_array_equal(scores[:2], exact_scores[[6, 6]])
-    np.testing.assert_array_equal(scores[2:], exact_scores[[8, 8, 8, 8]])
-    # The other way round everything is known, and a lazy block may go on copying.
-    scorer.configure(assign(EXACT, {"frames.skip": 4, "gmm.senones": "active"}))
-    state = scorer.prepare(features[12:14], 12, LANE)
-    np.testing.assert_allclose(scorer.frame(state, 0, None), exact_scores[12], atol=NAT)
 
 
 @each("value", [np.nan, np.inf, -np.inf, 1e30])

@@ -35,42 +35,6 @@ def recorded(lane):
     return np.frombuffer(lane.take(), SPAN)
 
 
-@pytest.mark.parametrize("skip", [1, 2, 3, 4])
-@pytest.mark.parametrize("block", [1, 3, 16, 90])
-def test_skipped_frames_copy_the_last_scored_one(model, features, exact_scores, skip, block):
-    scorer = build_scorer(assign(EXACT, {"frames.skip": skip, "block": block}), model)
-    for _ in range(2):  # the second utterance begins anew
-        scorer.reset()
-        for at in range(0, len(features), block):
-            scores = scorer.score(features[at : at + block], at, LANE)
-            for t in range(len(scores)):
-                np.testing.assert_array_equal(scores[t], exact_scores[(at + t) // skip * skip])
-
-
-def test_skip_changes_at_any_block(model, features, exact_scores):
-    scorer = build_scorer(EXACT, model)
-    rng = np.random.default_rng(9)
-    last, at = None, 0
-    while at < len(features):
-        skip, size = int(rng.integers(1, 5)), int(rng.integers(1, 8))
-        scorer.configure(assign(EXACT, {"frames.skip": skip}))
-        scores = scorer.score(features[at : at + size], at, LANE)
-        for t in range(len(scores)):
-            if (at + t) % skip == 0:
-                last = at + t
-            np.testing.assert_array_equal(scores[t], exact_scores[last])
-        at += len(scores)
-
-
-def test_an_utterance_begins_with_a_scored_frame(model, features, exact_scores):
-    """Whatever the run-global frame number: the rule counts the frames of the utterance."""
-    scorer = build_scorer(assign(EXACT, {"frames.skip": 4}), model)
-    scorer.score(features[40:43], 0, LANE)
-    scorer.reset()
-    scores = scorer.score(features[:4], 3, LANE)
-    np.testing.assert_array_equal(scores, np.repeat(exact_scores[:1], 4, 0))
-
-
 def test_selection_switches_at_a_block(model, features, exact_scores):
     top = build_scorer(TOP_4, model).score(features, 0, LANE)
     scorer = build_scorer(EXACT, model)
@@ -162,21 +126,6 @@ def test_gemm_counts_equal_those_of_torch(model):
     assert ours == pytest.approx(gaussians.get_total_flops(), rel=1e-12)
     ours = law(costs["score.mixture"], "gemm", n * 5126 * 3 * 128)
     assert ours == pytest.approx(mixtures.get_total_flops(), rel=1e-12)
-
-
-def test_selection_saves_products(model):
-    scorer = build_scorer(EXACT, model)
-    exact = scorer.costs()
-    scorer.configure(TOP_4)
-    top = scorer.costs()
-    # The weights alone: 128 densities, 3 streams, 5126 senones, four bytes.
-    assert exact["score.mixture"].bytes_min.fixed == 128 * 3 * 5126 * 4
-    assert law(exact["score.mixture"], "gemm", 1000) == 2000
-    assert law(top["score.mixture"], "fma", 16 * 5126 * 12) < 0.05 * law(
-        exact["score.mixture"], "gemm", 16 * 5126 * 384
-    )
-    assert law(exact["score.exp"], "exp", 77) == 77
-    assert law(exact["score.log"], "log", 77) == 77
 
 
 # -- a block scored again --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -124,8 +124,7 @@ def kmeans(points: Array, size: int, rng: np.random.Generator, cancelled: Cancel
 def assign(points: Array, centres: Array, chunk: int = 8192) -> tuple[Array, Array]:
     """(index of the nearest centre, its squared distance) of each of `points`."""
     half = 0.5 * (centres**2).sum(1)
-    label = np.empty(len(points), np.int64)
-    distance = np.empty(len(points), np.float32)
+    label, distance = np.empty(len(points), np.int64), np.empty(len(points), np.float32)
     for at in range(0, len(points), chunk):
         some = points[at : at + chunk]
         gain = some @ centres.T - half
@@ -143,12 +142,10 @@ def _tree(words: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         if len(members) == 1:
             return ~int(members[0])
         node = len(planes)
-        some = words[members]
-        pair = kmeans(some, 2, rng, lambda: False, rounds=6)
-        right = assign(some, pair)[0] == 1
+        low, high = pair = kmeans(words[members], 2, rng, lambda: False, rounds=6)
+        right = assign(words[members], pair)[0] == 1
         if right.all() or not right.any():  # equal codewords
             right = np.arange(len(members)) % 2 == 1
-        low, high = pair
         planes.append(np.append(high - low, 0.5 * (low @ low - high @ high)))
         children.append([0, 0])
         children[node] = [grow(members[~right]), grow(members[right])]
@@ -225,22 +222,21 @@ STAGE = "score.frames"
 """Work count `codewords`: how many a frame was compared with."""
 
 
-class Codewords:
-    """Codewords of whole feature vectors, by which the frame layer sees whether the sound has changed.
+class Codewords(NamedTuple):
+    """Codewords of whole feature vectors about `centre` f32 [dim]: whether the sound has changed.
 
-    The codebook is trained on one vector for each senone, the mean of its mixture: it tells as many sounds apart as it
-    has codewords, whether a model has one stream or three.
+    The codebook, of one stream, is trained on one vector for each senone, the mean of its mixture: it tells as many
+    sounds apart as it has codewords, whether a model has one stream or three.
     """
 
-    def __init__(self, codebook: Codebook, centre: Array) -> None:
-        """`codebook` of one stream, about `centre` f32 [dim]."""
-        self.book, self._centre = codebook, centre
+    book: Codebook
+    centre: Array
 
     def nearest(self, features: Array, meter: Meter) -> Array:
         """Number of the nearest codeword of `features` f32 [n, dim], int32 [n]; stage `score.frames`."""
         n, dim = features.shape
         x = np.empty((n, 1, 2 * dim + 1), np.float32)
-        expand(features, self._centre, x)
+        expand(features, self.centre, x)
         found = np.empty((n, 1), np.int32)
         self.book.nearest(x, found)
         meter.close(STAGE, n * self.book.size)

@@ -68,10 +68,8 @@ def means_and_variances(panels: Array) -> tuple[Array, Array]:
     dim = panels.shape[3] // 2
     precision = -2 * panels[:, :, :, :dim]
     real = precision > 0
-    means = np.full_like(precision, NOWHERE)
-    np.divide(panels[:, :, :, dim : 2 * dim], precision, out=means, where=real)
-    inverse = np.zeros_like(precision)
-    np.divide(1.0, precision, out=inverse, where=real)
+    means = np.divide(panels[:, :, :, dim : 2 * dim], precision, out=np.full_like(precision, NOWHERE), where=real)
+    inverse = np.divide(1.0, precision, out=np.zeros_like(precision), where=real)
     count = real.sum(axis=(0, 2, 4), dtype=np.float64)
     return means, inverse.sum(axis=(0, 2, 4), dtype=np.float64) / count
 
@@ -82,10 +80,8 @@ def codebook_of(panels: Array, identity: str, size: int, progress: Progress, can
     def make() -> dict[str, Array]:
         means, variances = means_and_variances(panels)
         dim = means.shape[3]
-        points = []
-        for s in range(means.shape[1]):
-            flat = means[:, s].swapaxes(2, 3).reshape(-1, dim)
-            points.append(flat[flat[:, 0] < NOWHERE])
+        flat = (means[:, s].swapaxes(2, 3).reshape(-1, dim) for s in range(means.shape[1]))
+        points = [some[some[:, 0] < NOWHERE] for some in flat]
         scale = (1 / (dim * variances)).astype(np.float32)
         return quantiser.train(points, scale, size, progress, cancelled)
 

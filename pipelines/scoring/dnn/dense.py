@@ -113,10 +113,10 @@ class Splicer(Arithmetic):
 
 
 class _Passage(NamedTuple):
-    """The hidden `layers` bound to the frames of one size of block, and their last activations."""
+    """The hidden `layers` bound to the frames of one size of block, with their stages, and their last activations."""
 
     spliced: Array
-    layers: list[Callable[[], None]]
+    layers: list[tuple[str, Callable[[], None]]]
     hidden: Array
 
 
@@ -179,13 +179,13 @@ class DenseNet(Splicer):
         passage = self._passages.get(n)
         if passage is None or passage.spliced is not spliced:
             layers, x = [], spliced.T
-            for (product, relu), room in zip(self._layers, self._hidden, strict=True):
-                layer, x = bound(product, relu, x, room)
-                layers.append(layer)
+            for i, (product, relu) in enumerate(self._layers):
+                layer, x = bound(product, relu, x, self._hidden[i])
+                layers.append((layer_stage(i + 1), layer))
             passage = self._passages[n] = _Passage(spliced, layers, x)
-        for i, layer in enumerate(passage.layers):
+        for stage, layer in passage.layers:
             layer()
-            meter.close(layer_stage(i + 1), n)
+            meter.close(stage, n)
         return passage.hidden
 
     def costs(self, frames: int) -> dict[str, Cost]:

@@ -38,8 +38,8 @@ FRAME_RULES = ("copy", HEADS)
 UNSEEN = 1 << 30
 """Frames since the last one that went through the hidden layers for the heads, where none did."""
 
-NET, REFUSED = "net", "refused"
-"""Layers of what is prepared (`LayeredScorer._parts`)."""
+NET = "net"
+"""Layer of what is prepared (`LayeredScorer._parts`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +117,14 @@ class DnnScorer(LayeredScorer):
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
 
     def _ready(self) -> Ready | None:
-        ready = self._part(NET, self)
-        return ready if isinstance(ready, Ready) else None
+        ready: Ready | None = self._part(NET, self)
+        return ready
 
     def _parts(self, config: Config) -> list[Part]:
-        found = super()._parts(config)
-        if sentence := self._refusal(config):
-            # Said where a live change is made ready, so that a run goes on as before.
-            found.append((REFUSED, self, Need(sentence, partial(_refuse, sentence))))
-        found.append((NET, self, Need(self._key(config), partial(self._make, config))))
-        return found
+        # What is refused is so where a live change is made ready: a run goes on as before.
+        sentence = self._refusal(config)
+        make = partial(_refuse, sentence) if sentence else partial(self._make, config)
+        return [*super()._parts(config), (NET, self, Need((self._key(config), sentence), make))]
 
     def _key(self, config: Config) -> Hashable:
         chosen = config.dnn
@@ -134,7 +132,7 @@ class DnnScorer(LayeredScorer):
         return dnn.origin(config.dnn), chosen.dtype, product, config.threads
 
     def _refusal(self, config: Config) -> str:
-        """Reason why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
+        """Why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
         if str(config.dnn.net).endswith(".onnx"):
             try:
                 check_graph(config)

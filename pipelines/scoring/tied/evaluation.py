@@ -43,10 +43,8 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("bounded: frames, Gaussians and densities do not fit each other")
-    vector = LANES * 4
-    bounds = np.empty(LANES, np.float32)
-    entered = np.empty(slots, np.int64)
-    computed = 0
+    vector, computed = LANES * 4, 0
+    bounds, entered = np.empty(LANES, np.float32), np.empty(slots, np.int64)
     for book in range(first, last):
         for s in range(streams):
             which = book * streams + s

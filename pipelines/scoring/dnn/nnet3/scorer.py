@@ -10,7 +10,6 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from pipelines.config.dnn import Dnn
-from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
@@ -66,8 +65,6 @@ class Nnet3Scorer(DnnScorer):
         return ""
 
     def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> Ready:
-        if sentence := self._refusal(config):
-            raise ModelError(sentence)
         progress("making the net ready", None)
         chosen = config.dnn
         looped, int8 = chosen.context == "looped", chosen.dtype == "int8"
