@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
-from views_desk import drag, settle, view_on
+from views_desk import drag, look, view_on
 
 from app.charts.time_plot import SNAP
 from app.model.scope import marks, snap_points
@@ -38,8 +38,7 @@ def test_the_nearest_point_within_reach_counts():
 
 
 def test_a_drag_snaps_unless_alt_is_held(desk):
-    desk.axis.set_visible(1.0, 4.0)
-    settle()
+    look(desk.axis, 1.0, 4.0)
     near = SNAP / 2 * 3.0 / desk.cost.plot.columns
     for plot in (desk.cost.plot, desk.work.plot, desk.words.plot):
         drag(plot, UTTERANCE + near, WORD - near)
@@ -53,13 +52,11 @@ def test_a_drag_snaps_unless_alt_is_held(desk):
 
 
 def test_a_stretch_about_one_boundary_can_be_selected(desk):
-    desk.axis.set_visible(2.4, 2.7)
-    settle()
+    look(desk.axis, 2.4, 2.7)
     near = SNAP * 0.8 * 0.3 / desk.cost.plot.columns
     drag(desk.cost.plot, UTTERANCE - near, UTTERANCE + near)
     assert desk.axis.selected is None, "shorter than half a frame"
-    desk.axis.set_visible(0.0, 20.48)
-    settle()
+    look(desk.axis, 0.0, 20.48)
     near = SNAP * 0.8 * 20.48 / desk.cost.plot.columns
     drag(desk.cost.plot, UTTERANCE - near, UTTERANCE + near)
     assert desk.axis.selected is not None
@@ -70,8 +67,7 @@ def test_a_stretch_about_one_boundary_can_be_selected(desk):
 def test_the_timeline_snaps_in_its_own_time(sample, qtbot):
     with view_on(TimelineView, sample, qtbot) as (view, playhead):
         view.run_time.setChecked(True)
-        playhead.axis.set_visible(1.0, 4.0)
-        settle()
+        look(playhead.axis, 1.0, 4.0)
         first, last = view.plot.visible
         near = SNAP / 2 * (last - first) / view.plot.columns
         drag(view.plot, view.wall.seconds_at(UTTERANCE) + near, view.wall.seconds_at(3.5))

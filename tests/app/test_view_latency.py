@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPointF
 from test_word_latency import FIRST, recorded, stream
-from views_desk import amount, pixels, settle, view_on
+from views_desk import amount, look, pixels, settle, view_on
 
 from app.style.theme import theme
 from app.views.latency import COLORS, LatencyView, stack_of
@@ -17,8 +17,7 @@ def path(tmp_path):
 
 def test_a_bar_is_as_high_as_the_word_waited(path, qtbot):
     with view_on(LatencyView, path, qtbot) as (view, _):
-        view.axis.set_visible(FIRST * 0.01, FIRST * 0.01 + 0.6)
-        settle()
+        look(view.axis, FIRST * 0.01, FIRST * 0.01 + 0.6)
         model = view.model()
         a, cat, sat = model.words
         assert stack_of(a) == pytest.approx({"buffering": 80, "compute": 10})
@@ -35,8 +34,7 @@ def test_a_bar_is_as_high_as_the_word_waited(path, qtbot):
 
 def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path, qtbot):
     with view_on(LatencyView, path, qtbot) as (view, _):
-        view.axis.set_visible(FIRST * 0.01, FIRST * 0.01 + 0.6)
-        settle()
+        look(view.axis, FIRST * 0.01, FIRST * 0.01 + 0.6)
         second = FIRST * 0.01 + 0.20
         x = (second - FIRST * 0.01) / 0.6 * view.plot.columns
         view.plot.clicked.emit(QPointF(x, 20))
@@ -78,8 +76,7 @@ def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path, qtbot):
     changes = [(5, 0, list(words))]
     path = recorded(tmp_path / "many.asrs", stream(changes=changes, segments=[(5, 1000, 0)]), words)
     with view_on(LatencyView, path, qtbot) as (view, _):
-        view.axis.set_visible(0.0, 100.0)
-        settle()
+        look(view.axis, 0.0, 100.0)
         model = view.model()
         assert len(model.words) <= view.plot.columns
         assert model.number == 1000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sample_session import Sample
-from views_desk import amount, opened, pixels, settle, view_on
+from views_desk import amount, opened, pixels, seek, view_on
 
 from app.model import memory
 from app.style.theme import theme
@@ -58,8 +58,7 @@ def test_the_view_shows_the_layers(path, qapp, qtbot):
         assert memory_use.legend.isHidden()
         view.pages["memory-use"].click()
         assert not memory_use.legend.isHidden()
-        playhead.seek(FRAMES)
-        settle()
+        seek(playhead, FRAMES)
         picture = pixels(view.plot)
         shown = {name: amount(picture, theme().category[COLORS[name]]) for name in COMPONENTS}
         assert shown["libraries"] > shown["files"] > shown["model"] > shown["graph"] > shown["tokens"] > 0

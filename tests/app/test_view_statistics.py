@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from views_desk import settle, view_on
+from views_desk import select, settle, view_on
 
 from app.model.statistics import BINS, WHOLE, ends, stage_names, stage_ns, statistics
 from app.model.statistics import spread as spread_of
@@ -83,7 +83,6 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(view, qtbot):
     qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
     settle()
     assert playhead.axis.pointed_frames == (int(model.slowest[0]), int(model.slowest[0]) + 1)
-    playhead.axis.select(1.0, 2.0)
-    settle()
+    select(playhead.axis, 1.0, 2.0)
     model = shown.model()
     assert model.frames <= 100

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sample_session import Sample
-from views_desk import opened, settle, view_on
+from views_desk import opened, seek, view_on
 
 from app.views.lanes_model import ALL_CPU, AVAILABLE, PACKAGE, RSS, Curve, LanesModel
 from app.views.system import CPU, SystemView, system_model
@@ -86,6 +86,5 @@ def test_a_session_without_readings_says_so(sample, qapp, qtbot):
     with view_on(SystemView, sample, qtbot) as (view, playhead):
         assert view.note == view.summary() == "This session has no readings of the machine."
         assert view.table()[1] == []
-        playhead.seek(100)
-        settle()
+        seek(playhead, 100)
         assert view.model() is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
-from views_desk import settle, view_on
+from views_desk import seek, select, settle, view_on
 
 from app.model.configurations import Configurations
 from app.model.playhead import Playhead
@@ -48,8 +48,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(sample, qapp, qtbot):
         qtbot.keyClick(table, Qt.Key.Key_Return)
         assert playhead.axis.selected_frames == (other, other + 256)
         table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-        playhead.seek(300)
-        settle()
+        seek(playhead, 300)
         assert [row[0] for row in view.table()[1]] == [1, 2], "not those after the cursor"
 
 
@@ -117,8 +116,7 @@ def test_a_click_on_its_stages_goes_to_the_utterance(stages, qtbot):
     click_row(shown, len(rows) - 2, qtbot)
     one = playhead.session.utterances[-2]
     assert playhead.axis.selected_frames == (one.first_frame, one.end_frame)
-    playhead.seek(one.first_frame)
-    settle()
+    seek(playhead, one.first_frame)
     assert len(shown.table()[1]) == len(rows) - 2
 
 
@@ -159,8 +157,7 @@ def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of, qtbot):
     assert playhead.axis.selected is None, "the scope stays"
     # The other words are still there.
     assert words.table()[1] == rows
-    playhead.axis.select(0.0, 1.0)
-    settle()
+    select(playhead.axis, 0.0, 1.0)
     fewer = words.table()[1]
     assert 0 < len(fewer) < len(rows)
     assert f"“{fewer[0][0]}” takes longest" in words.summary()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF
-from views_desk import LEFT, mouse, settle, view_on
+from views_desk import LEFT, look, mouse, settle, view_on
 from window_recording import Recording
 
 from app.views.timeline import TimelineView, duration
@@ -54,8 +54,7 @@ def test_lanes_have_the_spans_of_the_session(view):
 
 def test_frames_lie_where_the_other_charts_have_them(view):
     """Each block is drawn over its own frames, and what came before the first one is folded."""
-    view.axis.set_visible(0.0, 0.8)
-    settle()
+    look(view.axis, 0.0, 0.8)
     assert view.plot.axis is view.axis
     model = view.model()
     blocks = [named for named in model.lanes[1].named if named.name != "prepare"]
@@ -65,14 +64,12 @@ def test_frames_lie_where_the_other_charts_have_them(view):
         assert named.first_s == pytest.approx(first * FRAME_S)
         assert first * FRAME_S < named.last_s <= (last + 1) * FRAME_S + 1e-9
     assert model.setup_s == pytest.approx(SETUP_S)
-    view.axis.set_visible(3.0, 6.0)
-    settle()
+    look(view.axis, 3.0, 6.0)
     assert view.model().setup_s == 0.0, "nothing of it lies between these seconds"
 
 
 def test_what_is_folded_unfolds_into_the_time_of_the_run(view):
-    view.axis.set_visible(0.0, 6.0)
-    settle()
+    look(view.axis, 0.0, 6.0)
     at = view.plot.in_widget(view.names.setup_rect().center())
     for kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease):
         mouse(view.plot, kind, at, LEFT, LEFT)
@@ -89,22 +86,18 @@ def test_what_is_folded_unfolds_into_the_time_of_the_run(view):
 
 def test_its_range_is_that_of_the_frames_in_view_and_zooming_in_it_moves_the_other_charts(view):
     view.run_time.setChecked(True)
-    view.axis.set_visible(3.0, 6.0)
-    settle()
+    look(view.axis, 3.0, 6.0)
     ruler = Ruler(timeline_of(view.snapshot.session), run_time=True)
     ends = [float(ruler.timeline.frames_at(ruler.ns_at(s))) * FRAME_S for s in view.wall.visible]
     assert ends == pytest.approx([3.0, 6.0], abs=0.02)
-    view.axis.set_visible(0.0, 12.0)
-    settle()
+    look(view.axis, 0.0, 12.0)
     first, last = view.wall.visible
-    view.wall.set_visible(first + 0.25 * (last - first), first + 0.5 * (last - first))
-    settle()
+    look(view.wall, first + 0.25 * (last - first), first + 0.5 * (last - first))
     shown = view.wall.visible
     assert view.axis.visible[0] > 1.0
     assert view.axis.visible[1] < 11.0
     # Finer than any frame: the others stay at their narrowest, and do not push back.
-    view.wall.set_visible(shown[0], shown[0] + 1e-5)
-    settle()
+    look(view.wall, shown[0], shown[0] + 1e-5)
     assert view.wall.visible == pytest.approx((shown[0], shown[0] + 1e-5))
 
 
@@ -125,8 +118,7 @@ def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
 @pytest.mark.parametrize("run_time", [False, True])
 def test_a_click_on_a_span_selects_its_time_in_all_charts(view, run_time):
     view.run_time.setChecked(run_time)
-    view.axis.set_visible(3.0, 3.4)
-    settle()
+    look(view.axis, 3.0, 3.4)
     block, middle = click_span(view, 1)
     record = view.snapshot.session.spans[block.number]
     first = int(record["first_frame"])
@@ -141,8 +133,7 @@ def test_a_click_on_a_span_selects_its_time_in_all_charts(view, run_time):
 
 
 def test_a_picture_and_a_table_of_what_is_in_view(view):
-    view.axis.set_visible(3.0, 3.2)
-    settle()
+    look(view.axis, 3.0, 3.2)
     headers, rows = view.table()
     assert list(headers[:2]) == ["lane", "stage"]
     assert {"blocks", "stages"} <= {str(row[0]) for row in rows}
@@ -151,6 +142,5 @@ def test_a_picture_and_a_table_of_what_is_in_view(view):
     assert view.note.startswith("1 span in ")
     assert [duration(s) for s in (1.234, 0.00456, 12.3e-6)] == ["1.23 s", "4.56 ms", "12.3 µs"]
     before = view.grab().toImage()
-    view.axis.set_visible(6.0, 6.2)
-    settle()
+    look(view.axis, 6.0, 6.2)
     assert view.grab().toImage() != before

@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QPointF
-from views_desk import settle, view_on
+from views_desk import select, view_on
 
 from app.views.transfers import DOWN, UP, TransfersView
 from app.window.welcome import sample_sessions
@@ -62,8 +62,7 @@ def test_copies_by_direction_with_rates_and_roofs(path, qapp, qtbot):
         assert "10 GB/s, 50 % of what copies of these sizes reach (20 GB/s)" in view.summary()
         tip = view.plot.spot_at(QPointF(200, view.plot.height() / 2)).tip
         assert tip.startswith((UP, DOWN))
-        playhead.axis.select(0.08, 0.16)
-        settle()
+        select(playhead.axis, 0.08, 0.16)
         (one,) = view.model()
         assert (one.kind, one.of.copies, one.share) == (DOWN, 1, pytest.approx(0.1 / 10))
 

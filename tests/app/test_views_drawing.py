@@ -15,6 +15,7 @@ from views_desk import (
     amount,
     click,
     drag,
+    look,
     mouse,
     pixels,
     pixels_of,
@@ -59,16 +60,14 @@ def test_drag_selects_time_for_all_views(desk):
 
 @pytest.mark.parametrize(("button", "keys"), [(LEFT, SHIFT), (MIDDLE, NONE)])
 def test_shift_drag_and_middle_drag_pan(desk, button, keys):
-    desk.axis.set_visible(5.0, 10.0)
-    settle()
+    look(desk.axis, 5.0, 10.0)
     drag(desk.words.plot, 8.0, 7.0, button, keys)
     assert desk.axis.visible == pytest.approx((6.0, 11.0), abs=0.05)
     assert desk.axis.selected is None
 
 
 def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk):
-    desk.axis.set_visible(4.0, 12.0)
-    settle()
+    look(desk.axis, 4.0, 12.0)
     before = place(desk.cost.plot, 6.0)
     wheel(desk.cost.plot, 6.0, 1, CTRL)
     first, last = desk.axis.visible
@@ -79,8 +78,7 @@ def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk):
     assert desk.axis.visible[0] > first
     assert desk.axis.visible[1] - desk.axis.visible[0] == pytest.approx(last - first)
 
-    desk.axis.set_visible(4.0, 5.0)
-    settle()
+    look(desk.axis, 4.0, 5.0)
     at = place(desk.cost.plot, 4.5)
     click(desk.cost.plot, 4.5)
     mouse(desk.cost.plot, QEvent.Type.MouseButtonDblClick, at, LEFT, LEFT)
@@ -265,8 +263,7 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk):
 def test_boundaries_of_utterances_stand_at_their_pixels(desk):
     """There is none at the left end itself, nor where they would be too many."""
     overlay, plot = desk.work.overlay, desk.work.plot
-    desk.axis.set_visible(0.0, 20.0)
-    settle()
+    look(desk.axis, 0.0, 20.0)
     wide, (first, last) = plot.plot_size()[0], plot.visible
     overlay.set_events((), ())
     nothing = pixels_of(plot)

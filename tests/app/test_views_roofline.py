@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtCore import QLineF, QPointF, Qt
 from PySide6.QtGui import QPainterPath
-from views_desk import opened, settle, view_on
+from views_desk import opened, select, settle, view_on
 
 from app.charts.still import distance
 from app.model.desk_snapshot import StageLine, stage_line
@@ -135,8 +135,7 @@ def test_the_view_has_the_stages_of_the_scope(qtbot, tmp_path):
 def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample, qtbot):
     with view_on(RooflineView, sample, qtbot, (900, 560)) as (view, playhead):
         axis, session, track = playhead.axis, playhead.session, playhead.track
-        axis.select(15.0, 20.0)
-        settle()
+        select(axis, 15.0, 20.0)
         view.plot.settle()
         plain = view.table()
         assert (view.plot.arrows, len(plain[0])) == ([], 5)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from sample_session import SAID
 from text_geometry import texts
-from views_desk import FRAMES, amount, mouse, pixels, place, settle
+from views_desk import FRAMES, amount, look, mouse, pixels, place, seek, settle
 
 from app.charts.overlay import DIMMED
 from app.charts.scale import Holding, Scale, held
@@ -25,8 +25,7 @@ def desk(same_desk):
 
 def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk):
     whole = desk.cost.model()
-    desk.playhead.seek(FRAMES // 2)
-    settle()
+    seek(desk.playhead, FRAMES // 2)
     model = desk.cost.model()
     assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
     box = desk.cost.plot.box.geometry()
@@ -40,8 +39,7 @@ def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk):
         dim = blended(tokens.category[category], tokens.card, DIMMED / 255)
         assert amount(dimmed, dim) > 50
     desk.axis.set_visible(0.0, 5.0)
-    desk.playhead.seek(250)
-    settle()
+    seek(desk.playhead, 250)
     assert desk.speech_texts(), "words that come are there"
 
 
@@ -69,8 +67,7 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk):
         return desk.cost.model().scale
 
     whole = scale()
-    desk.axis.set_visible(15.0, 16.0)
-    settle()
+    look(desk.axis, 15.0, 16.0)
     narrow = scale()
     assert narrow.top < whole.top, "skipping leaves less than half of it"
     desk.cost.set_locked(True)
@@ -92,8 +89,7 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk):
 
 @pytest.mark.parametrize("last", [1.6, 5.0, 12.0])
 def test_words_stand_at_their_time_and_never_on_each_other(desk, last):
-    desk.axis.set_visible(0.0, last)
-    settle()
+    look(desk.axis, 0.0, last)
     spoken = desk.words.spoken
     assert len(spoken.placed) >= (6 if last < 10 else 3)
     for one in spoken.placed:
@@ -108,8 +104,7 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk, last):
 
 
 def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk):
-    desk.playhead.seek(300)
-    settle()
+    seek(desk.playhead, 300)
     strip = desk.words.sentence
     below = desk.words.plot.geometry().bottom()
     assert strip.geometry().top() > below, "below the axis of time, no line runs through it"

@@ -12,7 +12,7 @@ from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
-from tests.app.views_desk import SpokenSession, settle
+from tests.app.views_desk import SpokenSession, look, settle
 
 FRAMES = 100
 
@@ -81,8 +81,7 @@ def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot):
 def test_the_note_counts_the_words_that_have_no_room(desk):
     view, session = desk.words, desk.playhead.session
     assert session is not None
-    desk.axis.set_visible(0.0, 2.0)
-    settle()
+    look(desk.axis, 0.0, 2.0)
     # Wholly in view, with the places of deleted words as they are drawn.
     tokens = [token for one in view.model().spoken for token in tokens_of(one)]
     for width in (900, 330):

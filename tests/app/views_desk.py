@@ -132,6 +132,21 @@ def settle() -> None:
         QApplication.processEvents()
 
 
+def look(axis: TimeAxis, first: float, last: float) -> None:
+    axis.set_visible(first, last)
+    settle()
+
+
+def select(axis: TimeAxis, first: float, last: float) -> None:
+    axis.select(first, last)
+    settle()
+
+
+def seek(playhead: Playhead, frame: float) -> None:
+    playhead.seek(frame)
+    settle()
+
+
 def place(plot: TimePlot, second: float) -> QPoint:
     """Position in the viewport of a second of audio, half-way up the plot."""
     (first, last), rect = plot.axis.visible, plot.box.boundingRect()
