@@ -7,7 +7,6 @@ from views_desk import amount, look, pixels, settle, view_on
 
 from app.style.theme import theme
 from app.views.latency import COLORS, LatencyView, stack_of
-from profiler.session.reader import Session
 
 
 @pytest.fixture
@@ -27,9 +26,7 @@ def test_a_bar_is_as_high_as_the_word_waited(path, qtbot):
         assert model.quantiles == pytest.approx({"p50": 0.090, "p90": 0.210, "p99": 0.237})
         assert model.number == 3
         picture = pixels(view.plot)
-        queue, buffering = (amount(picture, theme().color(COLORS[name]).name()) for name in ("queue", "buffering"))
-        assert queue > 0
-        assert buffering > 0
+        assert all(amount(picture, theme().color(COLORS[name]).name()) > 0 for name in ("queue", "buffering"))
 
 
 def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path, qtbot):
@@ -41,7 +38,6 @@ def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path, qtbot):
         settle()
         assert view.axis.selected == pytest.approx((FIRST * 0.01 + 0.14, FIRST * 0.01 + 0.32))
         model = view.model()
-        assert model.quantiles is not None
         assert model.quantiles["p50"] == pytest.approx(0.240)
         assert "p50 240 ms" in view.summary()
         assert "Largest part: queue, 150 ms on average" in view.summary()
@@ -73,12 +69,9 @@ def test_a_session_without_a_stream_says_what_to_set(finished, qtbot):
 
 def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path, qtbot):
     words = tuple((f"w{n}", FIRST + n // 20, 1) for n in range(1000))
-    changes = [(5, 0, list(words))]
-    path = recorded(tmp_path / "many.asrs", stream(changes=changes, segments=[(5, 1000, 0)]), words)
+    about = stream(changes=[(5, 0, list(words))], segments=[(5, 1000, 0)])
+    path = recorded(tmp_path / "many.asrs", about, words)
     with view_on(LatencyView, path, qtbot) as (view, _):
         look(view.axis, 0.0, 100.0)
-        model = view.model()
-        assert len(model.words) <= view.plot.columns
-        assert model.number == 1000
-        with Session.open(path) as session:
-            assert len(session.utterances[0].words) == 1000
+        assert len(view.model().words) <= view.plot.columns
+        assert view.model().number == 1000

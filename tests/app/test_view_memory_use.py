@@ -100,7 +100,6 @@ def test_a_session_without_readings_says_so(sample, qapp, qtbot):
 def test_the_report_has_the_same_figures(path):
     with Session.open(path) as session:
         tree, cost = memory.memory(session), memory.cost(session)
-    assert tree is not None
     assert tree["resident_bytes"] == pytest.approx(335 * MB)
     assert (tree["peak_at_load_bytes"], tree["peak_bytes"]) == (400 * MB, 420 * MB)
     tokens = tree["components"]["tokens"]

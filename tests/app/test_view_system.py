@@ -71,12 +71,9 @@ def test_a_column_of_several_readings_has_their_range_and_mean(path):
 
 def test_the_view_shows_them_with_units(path, qapp, qtbot):
     with view_on(SystemView, path, qtbot) as (view, _):
-        model = view.model()
-        assert model is not None
-        lines = {line.name: line.value for line in view.readout(model, 2.0)}
-        assert lines["CPU of the process"] == "50 %"
-        assert lines["resident memory of the process"] == "2 GB"
-        assert lines["processor power"] == "25 W"
+        lines = {line.name: line.value for line in view.readout(view.model(), 2.0)}
+        named = ("CPU of the process", "resident memory of the process", "processor power")
+        assert [lines[name] for name in named] == ["50 %", "2 GB", "25 W"]
         headers, rows = view.table()
         assert rows[0][list(headers).index("resident memory of the process, MB")] == "1000"
         assert "resident memory of the process" in view.summary()

@@ -92,7 +92,6 @@ def words_of(sample, qapp, qtbot):
 def test_rows_are_means_over_the_frames_of_an_utterance(stages):
     shown, playhead = stages
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
-    assert session is not None
     own = track.own_ns(0, frames)
     headers, rows = shown.table()
     by_name = {(row[0], row[1]): row for row in rows if row[1]}
@@ -123,7 +122,6 @@ def test_a_click_on_its_stages_goes_to_the_utterance(stages, qtbot):
 def test_words_have_the_cost_of_their_frames_and_their_errors(words_of):
     _, playhead = words_of
     session, track = playhead.session, playhead.track
-    assert session is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
     wall, tokens = track.own_ns(0, track.n_frames), track.work_rows["search tokens"][:]

@@ -232,7 +232,6 @@ def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk):
 def test_breakdown_says_sum_and_reason(desk):
     view = desk.breakdown
     model = view.model()
-    assert model is not None
     assert sum_text(model).startswith("sum ")
     assert "RTF" in sum_text(model)
     assert view.note == view.table()[0][1] == "ms per 10 ms frame"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sample_session import Sample, write_sample
+from sample_session import write_sample
 from views_desk import Desk, pixels_of, settle
 
 from app.charts.time_plot import GUTTER
@@ -17,14 +17,7 @@ CHARTS = ("cost", "work", "words")
 
 @pytest.fixture
 def desk(desk, monkeypatch):
-    """A replay at its seventh second, with a window of 6 s that follows it."""
-    without_figures(desk, monkeypatch)
-    follow(desk)
-    return desk
-
-
-def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures in the plots are of what was drawn last, and are renewed at a pace of their own."""
+    """A replay at its seventh second, with a window of 6 s that follows it; figures have a pace of their own."""
     desk.breakdown.hide()  # its texts take more or less room from the charts
     settle()
     monkeypatch.setattr("app.views.cost.realtime_text", lambda _: "")
@@ -35,6 +28,8 @@ def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(view, "_renew_texts", lambda: None)
         view._late.stop()
         monkeypatch.setattr(view._late, "start", lambda *_: None)
+    follow(desk)
+    return desk
 
 
 def follow(desk: Desk) -> None:
@@ -137,26 +132,3 @@ def test_what_is_no_longer_right_is_drawn_again(desk, monkeypatch, tmp_path):
     desk.playhead.open(write_sample(tmp_path / "b.asrs", frames=2048, utterance_frames=128, seed=5))
     follow(desk)
     assert_as_drawn_afresh(desk)
-
-
-def test_a_live_run_shows_what_was_read(tmp_path, qapp, monkeypatch):
-    sample = Sample(tmp_path / "live.asrs", frames=2048, utterance_frames=256)
-    sample.write(1024)
-    desk = Desk(sample.path)
-    without_figures(desk, monkeypatch)
-    desk.playhead._timer.stop()
-    desk.axis.set_visible(4.0, 10.0)
-    desk.axis.follow()
-    try:
-        for until in range(1040, 1200, 16):
-            sample.write(until)
-            desk.playhead.tick()
-            settle()
-            desk.playhead._timer.stop()
-            assert desk.playhead.cursor_frame == until
-            assert_as_drawn_afresh(desk)
-    finally:
-        sample.close()
-        desk.playhead.close()
-        desk.window.close()
-        desk.window.deleteLater()

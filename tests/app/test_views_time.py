@@ -105,9 +105,7 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk, last):
 
 def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk):
     seek(desk.playhead, 300)
-    strip = desk.words.sentence
-    below = desk.words.plot.geometry().bottom()
-    assert strip.geometry().top() > below, "below the axis of time, no line runs through it"
+    assert desk.words.sentence.geometry().top() > desk.words.plot.geometry().bottom(), "below the axis of time"
     written = {text.text for text in texts(desk.words) if text.where == "Sentence"}
     assert {"reference", "hypothesis"} < written
     assert set(SAID.split()[:3]) <= written
@@ -143,9 +141,7 @@ def test_noise_about_a_round_value_moves_no_scale():
     assert held(_wanted(quiet, quiet, False), Holding(before=scale)).top < 1.0
     near = held(_wanted(np.full(200, 8.0), np.full(200, 9.0), False), Holding(before=scale))
     assert near.top >= REALTIME_MS
-
-
-def test_a_held_logarithmic_scale_opens_at_both_ends():
+    # A logarithmic one opens at both ends.
     before = Scale(0.1, 10.0, log=True)
     assert held(Scale(0.1, 8.0, log=True), Holding(before, log=True)) == before
     wider = Scale(0.01, 10.0, log=True)
