@@ -70,13 +70,11 @@ class Interleaved:
         most: int = 0,
         decided: Callable[[], bool] = lambda: True,
     ) -> None:
+        of_run = dict.fromkeys(settings.COURSE, "only says when a run waits or ends, or what comes next")
+        of_run |= dict.fromkeys(settings.SOUND, "says what is decoded")
         for key in differences(a.config, b.config):
-            if key in settings.COURSE:
-                raise settings.ConfigError(
-                    f"{key} only says when a run waits or ends, or what comes next; both arms need the same."
-                )
-            if key in settings.SOUND:
-                raise settings.ConfigError(f"{key} says what is decoded; both arms need the same.")
+            if key in of_run:
+                raise settings.ConfigError(f"{key} {of_run[key]}; both arms need the same.")
         self._arms = (a, b)
         self._repeat = repeat
         self._warm_up = warm_up
@@ -184,17 +182,15 @@ def recorded(sessions: Sequence[Session], moved: Mapping[str, Value]) -> Recorde
     One session has the same settings in both arms; if it is an A/B session, those of its arms. `moved`: where files
     are now that the settings name. Raises BadInput (one sentence) where settings, audio or these files are missing.
     """
-    each = [_configs(session) for session in sessions]
-    if len(sessions) > 1:
-        for session, configs in zip(sessions, each, strict=True):
-            if len(configs) > 1:
-                raise BadInput(f"{session.path} is an A/B session; its arms are compared with each other alone.")
-    places = [session for session, configs in zip(sessions, each, strict=True) for _ in configs]
     made, notes = [], []
-    for config, session in zip([config for configs in each for config in configs], places, strict=True):
-        there, of_files = rerun.named_files(config, session.path, moved)
-        made.append(settings.replace(settings.replace(there, "pace", 0), "loop", False))
-        notes += of_files
+    for session in sessions:
+        configs = _configs(session)
+        if len(configs) > 1 and len(sessions) > 1:
+            raise BadInput(f"{session.path} is an A/B session; its arms are compared with each other alone.")
+        for config in configs:
+            there, of_files = rerun.named_files(config, session.path, moved)
+            made.append(settings.assign(there, rerun.AT_ONCE))
+            notes += of_files
     return Recorded((made[0], made[-1]), _spoken(sessions), tuple(dict.fromkeys(notes)))
 
 

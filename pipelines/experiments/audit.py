@@ -49,9 +49,6 @@ EXACT: Final[dict[str, Value]] = {
 
 METHOD: Final = "gmm.selection.method"
 
-COPIED: Final = "copied"
-"""Work count: frames that got the scores of another."""
-
 SHARES: Final = ("gaussians", "senones", "components", "exponentials")
 """Work counts of which an audit says how many of the exact ones were done."""
 
@@ -121,12 +118,12 @@ class Audit:
 
     @property
     def shares(self) -> dict[str, float]:
-        both = [name for name in SHARES if self.exact_work[name]]
-        return {name: self.work[name] / self.exact_work[name] for name in both}
+        return {name: self.work[name] / self.exact_work[name] for name in SHARES if self.exact_work[name]}
 
     @property
     def copied(self) -> float | None:
-        return self.work[COPIED] / self.frames if self.frames else None
+        """Share of the frames that got the scores of another."""
+        return self.work["copied"] / self.frames if self.frames else None
 
     @property
     def count(self) -> Count:
@@ -162,9 +159,7 @@ class Audit:
 
 def exact_of(config: Config) -> Config:
     """Return `config` with exact scoring, otherwise unchanged."""
-    for key, value in EXACT.items():
-        config = settings.replace(config, key, value)
-    return config
+    return settings.assign(config, EXACT)
 
 
 def approximations(config: Config) -> dict[str, Value]:
@@ -211,14 +206,13 @@ def audits(
         exact_words = _decode(recogniser, right, cancelled)
         for result, prepared in zip(results, ready, strict=True):
             recogniser.configure(result.config, prepared)
+            before = result.same_best
             words = _compare(recogniser, ours, right, result, cancelled)
             result.work += ours.take()
             result.exact_work += right.work
-            same = result.same_best - sum(u.same_best for u in result.utterances)
-            count, of_exact = (wer.scored(item.reference, each) for each in (words, exact_words))
-            result.utterances.append(
-                AuditedUtterance(item.name, right.n, words, exact_words, item.reference, count, of_exact, same)
-            )
+            same, said = result.same_best - before, item.reference
+            counts = wer.scored(said, words), wer.scored(said, exact_words)
+            result.utterances.append(AuditedUtterance(item.name, right.n, words, exact_words, said, *counts, same))
     return results
 
 
@@ -301,10 +295,8 @@ def _compare(
             delta = row - right[t]
             result.active.add(delta[active])
             compared = active if scorer.lazy else slice(None)
-            best = right[t].max()
-            result.near.add(delta[compared][right[t][compared] >= best - NEAR_NAT])
-            same = np.argmax(row[compared]) == np.argmax(right[t][compared])
-            result.same_best += int(same)
+            result.near.add(delta[compared][right[t][compared] >= right[t].max() - NEAR_NAT])
+            result.same_best += int(np.argmax(row[compared]) == np.argmax(right[t][compared]))
             search.advance(row[None], at + t)
         result.frames += last - at
         ours.settle()
@@ -324,9 +316,9 @@ def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]
 
 def report(audit: Audit) -> dict[str, Any]:
     """The audit as plain values: the JSON of `asrscope audit`, which documents it."""
-    count, exact = audit.count, audit.exact_count
+    count, exact, heard = audit.count, audit.exact_count, audit.utterances
     interval = audit.wer_change_interval()
-    of_characters = [u.count for u in audit.utterances if u.count and wer.unspaced(u.reference or "")]
+    of_characters = [u.count for u in heard if u.count and wer.unspaced(u.reference or "")]
     return {
         "schema": 1,
         "frames": audit.frames,
@@ -341,10 +333,7 @@ def report(audit: Audit) -> dict[str, Any]:
         "wer_change": audit.wer_change,
         "wer_change_ci95": None if interval is None else list(interval),
         "wer_words": exact.reference_words,
-        "transcribed": {
-            "utterances": sum(u.reference is not None for u in audit.utterances),
-            "of": len(audit.utterances),
-        },
+        "transcribed": {"utterances": sum(u.reference is not None for u in heard), "of": len(heard)},
         "shares": audit.shares,
         "frames_copied": audit.copied,
         "work": dict(audit.work),
@@ -359,7 +348,7 @@ def report(audit: Audit) -> dict[str, Any]:
                 "errors": u.count.errors if u.count else None,
                 "exact_errors": u.exact_count.errors if u.exact_count else None,
             }
-            for u in audit.utterances
+            for u in heard
         ],
         "refused": audit.refused,
         "config": settings.to_dict(audit.config),

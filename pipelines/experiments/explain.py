@@ -5,9 +5,10 @@ The run that is compared with decodes the same audio with nothing in between, in
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -49,8 +50,7 @@ MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """The stage's ns per frame in one way: median of the rounds, and the ends of their middle half.
 
     `shown`: what was done, in words.
@@ -100,28 +100,24 @@ def explain(
     recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
     recorder = Recorder()
     recogniser.register(recorder)
-    group = replays.group_of(stage, recorder)
-    found = replays.KINDS[group](recogniser, recorder.stage_id(stage))
-    target = recogniser.frontend.parameters.target
-    features = [
-        recogniser.frontend.features(audio.load(item.path, item.part, target).samples) for item in stretch.items
-    ]
-    found.refuse(with_context(features[0][:1], recogniser.scorer.context))
-    table = calibration.load_or_measure(
-        config.threads,
-        lambda what, share: progress(f"measuring the machine: {what}", share),
-        cancelled,
-        kernels=peaks.of(config),
-    )
-    found.prepare(recorder, progress, cancelled)
-    again = _Again(recogniser, recorder, features, stage, found)
+    kind = replays.KINDS[replays.group_of(stage, recorder)](recogniser, recorder.stage_id(stage))
+    frontend = recogniser.frontend
+    sounds = [audio.load(item.path, item.part, frontend.parameters.target) for item in stretch.items]
+    padded = [with_context(frontend.features(sound.samples), recogniser.scorer.context) for sound in sounds]
+    kind.refuse(padded[0][: 1 + sum(recogniser.scorer.context)])
+
+    def measuring(what: str, share: float | None) -> None:
+        progress(f"measuring the machine: {what}", share)
+
+    table = calibration.load_or_measure(config.threads, measuring, cancelled, kernels=peaks.of(config))
+    kind.prepare(recorder, progress, cancelled)
+    again = _Again(recogniser, recorder, padded, stage, kind)
     with threadpool_limits(config.threads):
         for number in range(-1, MOST_ROUNDS):
             if cancelled():
                 raise Cancelled
             progress(f"replaying {stage}", again.rounds / ROUNDS)
-            reported = again.decode(counts=number >= 0)
-            again.replay(counts=reported)
+            again.replay(counts=again.decode(counts=number >= 0))
             if again.rounds == ROUNDS:
                 break
     return again.explanation(table)
@@ -137,51 +133,44 @@ class _Again:
     """One recogniser that decodes the same features over and over, and does blocks of them again."""
 
     def __init__(
-        self,
-        recogniser: Recogniser,
-        recorder: Recorder,
-        features: Sequence[Array],
-        stage: str,
-        replayed: replays.Replays,
+        self, recogniser: Recogniser, recorder: Recorder, padded: Sequence[Array], stage: str, replayed: replays.Replays
     ) -> None:
+        """`padded`: features of each utterance with their context."""
         self._recogniser, self._stage_name, self._replays = recogniser, stage, replayed
-        self._recorder = recorder
-        self._stage = recorder.stage_id(stage)
+        self._recorder, self._stage = recorder, recorder.stage_id(stage)
         self._tile = recorder.stage("decode.block", "decode", (OTHER_COUNT,))
         for name, cost in recogniser.decoding_costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)
         self._lane = recorder.lane("decode", decode=True, make=DrainedLane)
-        context = recogniser.scorer.context
         self._decoded, self._silent = Blocks(self._lane, recorder.clock), Blocks(NullLane(), recorder.clock)
-        self._padded = [with_context(x, context) for x in features]
-        self._beyond, each = sum(context), recogniser.scorer.subsampling
+        self._padded, self._beyond = padded, sum(recogniser.scorer.context)
+        self._lengths = [len(each) - self._beyond for each in padded]
+        each = recogniser.scorer.subsampling
         self._block = min(recogniser.block, MAX_FRAMES // each * each)
-        places = [(u, at) for u, x in enumerate(features) for at in range(0, len(x) - self._block, self._block)]
+        places = [(u, at) for u, n in enumerate(self._lengths) for at in range(0, n - self._block, self._block)]
         if not places:
             raise BadInput(f"The audio is shorter than a block of {self._block} frames.")
         step = -(-len(places) // MOST_BLOCKS)
         # Neither the first block, which finds everything cold, nor always the same of a rhythm.
         self._chosen = set(places[step // 2 :: step]) or set(places)
-        self._lengths = [len(x) for x in features]
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
-        self._ns: dict[str, list[float]] = {}
+        self._ns: defaultdict[str, list[float]] = defaultdict(list)
 
     @property
     def rounds(self) -> int:
-        return len(self._ns.get(replays.RUN, ()))
+        return len(self._ns[replays.RUN])
 
     def decode(self, *, counts: bool) -> bool:
         """The audio as a run decodes it; `counts`: whether this round is kept if it says something.
 
         Returns whether it was: nothing is known of a round whose chosen blocks were other programs' time mostly.
         """
-        taken = 0.0
-        frames = 0
+        taken, frames = 0.0, 0
         clock, lane, search = self._recorder.clock, self._lane, self._recogniser.search
         with RunQueue() as queue:
             for utterance, at, n in self._blocks():
-                first = self._pieces_end + at
+                first = sum(piece.n_frames for piece in self._pieces) + at
                 if at == 0:
                     search.start(first)
                     queue.waited_ns()
@@ -196,15 +185,18 @@ class _Again:
                     taken += own * replays.ns_of(self._stage, spans)
                     frames += n
                 if at + n == self._lengths[utterance]:
-                    self._keep(utterance, counts and frames > 0)
+                    of_utterance = lane.drain()
+                    if counts and frames:
+                        self._spans.append(of_utterance)
+                        length = self._lengths[utterance]
+                        self._pieces.append(Piece(first - at, length, length * FRAME_S))
         if counts and frames:
-            self._note(replays.RUN, taken / frames)
+            self._ns[replays.RUN].append(taken / frames)
         return counts and frames > 0
 
     def replay(self, *, counts: bool) -> None:
         """Decode once more, and do each chosen block again in every way."""
-        sums: dict[str, float] = {}
-        frames: dict[str, int] = {}
+        sums, frames = defaultdict[str, float](float), Counter[str]()
         for utterance, at, n in self._blocks():
             if at == 0:
                 self._recogniser.search.start(at)
@@ -217,14 +209,15 @@ class _Again:
             longest = min(self._lengths[utterance] - at, MAX_FRAMES)
 
             def rows(frames: int, utterance: int = utterance, at: int = at, longest: int = longest) -> Array | None:
-                return self._of(utterance, at, frames) if 0 < frames <= longest else None
+                end = at + frames + self._beyond
+                return self._padded[utterance][at:end] if 0 < frames <= longest else None
 
             for way, ns, of in self._replays.again(rows, scores, n, at):
-                sums[way] = sums.get(way, 0.0) + ns
-                frames[way] = frames.get(way, 0) + of
+                sums[way] += ns
+                frames[way] += of
         if counts:
             for way, ns in sums.items():
-                self._note(way, ns / frames[way])
+                self._ns[way].append(ns / frames[way])
 
     def explanation(self, table: RoofTable) -> Explanation:
         """Build the explanation from the rounds."""
@@ -239,48 +232,25 @@ class _Again:
         recording = Recording(stages, costs, table)
         recording.spans = np.concatenate([*self._spans, self._replayed(number)])
         recording.utterances = self._pieces
-        rows = breakdown(recording).stages
-        row = next((row for row in rows if row.name == self._stage_name), None)
-        hot, run = self._ns.get(replays.HOT), self._ns[replays.RUN]
-        if row is None or hot is None or not any(run):
+        row = next((row for row in breakdown(recording).stages if row.name == self._stage_name), None)
+        hot, run = self._ns[replays.HOT], self._ns[replays.RUN]
+        if row is None or not hot or not any(run):
             raise BadInput(f"The stage {self._stage_name} did not run with these settings.")
-        ways = tuple(
-            Variant(name, *_middle(ns), shown)
-            for name, shown in self._replays.variants.items()
-            if (ns := self._ns.get(name))
-        )
+        variants = self._replays.variants.items()
+        ways = tuple(Variant(name, *_middle(ns), shown) for name, shown in variants if (ns := self._ns[name]))
         ratios = [max(1.0 - h / r, 0.0) for h, r in zip(hot, run, strict=True) if r]
         likely, low, high = _middle(ratios)
-        waiting = low, likely, high
-        return Explanation(row, ways, waiting, len(ratios), len(self._chosen))
+        return Explanation(row, ways, (low, likely, high), len(ratios), len(self._chosen))
 
     def _replayed(self, number: int) -> Array:
         """Spans of a round, measured by replay of UNIT_FRAMES frames: dtype SPAN [rounds]."""
         found = np.zeros(self.rounds, SPAN)
         found["stage"], found["lane"] = number, self._lane.id
         for column, way in (("duration_ns", replays.HOT), ("work0", replays.RUN)):
-            found[column] = np.rint(UNIT_FRAMES * np.array(self._ns.get(way, [0.0] * self.rounds)))
+            found[column] = np.rint(UNIT_FRAMES * np.array(self._ns[way] or [0.0] * self.rounds))
         return found
-
-    @property
-    def _pieces_end(self) -> int:
-        return sum(piece.n_frames for piece in self._pieces)
 
     def _blocks(self) -> Iterator[tuple[int, int, int]]:
         for utterance, length in enumerate(self._lengths):
             for at in range(0, length, self._block):
                 yield utterance, at, min(self._block, length - at)
-
-    def _of(self, utterance: int, at: int, n: int) -> Array:
-        block: Array = self._padded[utterance][at : at + n + self._beyond]
-        return block
-
-    def _keep(self, utterance: int, counts: bool) -> None:
-        spans = self._lane.drain()
-        if counts:
-            self._spans.append(spans)
-            length = self._lengths[utterance]
-            self._pieces.append(Piece(self._pieces_end, length, length * FRAME_S))
-
-    def _note(self, variant: str, ns: float) -> None:
-        self._ns.setdefault(variant, []).append(ns)

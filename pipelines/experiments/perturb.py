@@ -28,7 +28,7 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh
-from profiler.analysis.comparison.statistics import Ratio, alternated
+from profiler.analysis.comparison.statistics import alternated
 from profiler.analysis.stage_sums import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
@@ -49,11 +49,7 @@ ALONE_S: Final = 3.0
 
 COMPONENTS: Final = "gmm.components"
 NET_TYPE: Final = "dnn.dtype"
-SHRINKING: Final = "dnn.shrink"
-LEFT: Final = "dnn.share"
 VOCABULARY: Final = "graph.vocabulary"
-ON_WHOLE_UTTERANCES: Final = "the front end works on whole utterances, whatever the block"
-SERIAL: Final = "it runs on one thread, whatever `threads` says"
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,10 @@ class Change:
     per: str = "frame"
     unavailable: str | None = None
     alone: bool = False  # by the scorer without the search, which needs every senone
+
+
+class _Unavailable(Exception):
+    """A change that there is not, and why."""
 
 
 @dataclass(frozen=True)
@@ -82,125 +82,108 @@ def changes(config: Config, stage: str, group: str, per_work: str = "") -> list[
 
     `per_work`: the work count by which the times of a smaller model are compared.
     """
-    return [
-        _block(config, group, "block ×2", 2 * config.block),
-        _block(config, group, "block ×½", config.block // 2),
-        _shorter(config, group),
-        _threads(config, stage, group, +1),
-        _threads(config, stage, group, -1),
-        _smaller(config, group, per_work),
-    ]
+    rules: dict[str, Callable[[str], Change]] = {
+        "block ×2": lambda name: _block(name, config, group, 2 * config.block),
+        "block ×½": lambda name: _block(name, config, group, config.block // 2),
+        "dtype halved": lambda name: _shorter(name, config, group),
+        "threads +1": lambda name: _threads(name, config, stage, group, config.threads + 1),
+        "threads −1": lambda name: _threads(name, config, stage, group, config.threads - 1),
+        "model shrunk": lambda name: _smaller(name, config, group, per_work),
+    }
+    made = []
+    for name, rule in rules.items():
+        try:
+            made.append(rule(name))
+        except _Unavailable as why:
+            made.append(Change(name, unavailable=str(why)))
+    return made
 
 
-def _block(config: Config, group: str, name: str, block: int) -> Change:
+def _block(name: str, config: Config, group: str, block: int) -> Change:
     if group == "frontend" or (group == "scoring" and config.model == "ctc"):
-        return Change(name, unavailable=ON_WHOLE_UTTERANCES)
+        raise _Unavailable("the front end works on whole utterances, whatever the block")
     if block < 1:
-        return Change(name, unavailable="a block of one frame is the smallest")
+        raise _Unavailable("a block of one frame is the smallest")
     if group == "scoring" and max(block, config.block) > MAX_FRAMES:
-        return Change(name, unavailable=f"scoring takes at most {MAX_FRAMES} frames at once")
-    largest = settings.option("block").maximum or block
-    if block > largest:
-        return Change(name, unavailable=f"blocks have at most {largest:g} frames")
+        raise _Unavailable(f"scoring takes at most {MAX_FRAMES} frames at once")
+    if block > (largest := settings.option("block").maximum or block):
+        raise _Unavailable(f"blocks have at most {largest:g} frames")
     return Change(name, f"block {config.block} → {block}", settings.replace(config, "block", block))
 
 
-def _threads(config: Config, stage: str, group: str, step: int) -> Change:
-    name = f"threads {step:+d}".replace("-", "−")
-    threads = config.threads + step
+def _threads(name: str, config: Config, stage: str, group: str, threads: int) -> Change:
     if group != "scoring" or stage == "score.copy":
-        return Change(name, unavailable=SERIAL)
+        raise _Unavailable("it runs on one thread, whatever `threads` says")
     if threads < 1:
-        return Change(name, unavailable="one thread is the fewest")
-    cores = os.cpu_count() or 1
-    if threads > cores:
-        return Change(name, unavailable=f"there are {cores} processors")
-    changed = settings.replace(config, "threads", threads)
-    return Change(name, f"threads {config.threads} → {threads}", changed)
+        raise _Unavailable("one thread is the fewest")
+    if threads > (cores := os.cpu_count() or 1):
+        raise _Unavailable(f"there are {cores} processors")
+    return Change(name, f"threads {config.threads} → {threads}", settings.replace(config, "threads", threads))
 
 
-def _shorter(config: Config, group: str) -> Change:
+def _shorter(name: str, config: Config, group: str) -> Change:
     """Parameters of fewer bits: on a device half as many, on the processor a quarter (8-bit integers)."""
-    name = "dtype halved"
     if group != "scoring":
-        return Change(name, unavailable="only scoring has numbers of another type to choose from")
+        raise _Unavailable("only scoring has numbers of another type to choose from")
     if config.device != "cpu":
-        changed, text = _other(config, "placement.dtype", "fp32", "bf16")
-    elif _acts(config, NET_TYPE):
-        changed, text = _other(config, NET_TYPE, "fp32", "int8")
-    elif _owns_gaussians(config):
-        changed, text = _other(config, "gmm.component", "full", "int8")
-    elif config.model == "ctc":
-        changed, text = _other(config, "ctc.dtype", "stored", "int8")
-    else:
-        return Change(name, unavailable="the kernels of tied mixtures compute in float32 only")
-    return Change(name, text, changed) if changed else Change(name, unavailable=text)
+        return _other(name, config, "placement.dtype", "fp32", "bf16")
+    if _acts(config, NET_TYPE):
+        return _other(name, config, NET_TYPE, "fp32", "int8")
+    if _acts(config, COMPONENTS):
+        return _other(name, config, "gmm.component", "full", "int8")
+    if config.model == "ctc":
+        return _other(name, config, "ctc.dtype", "stored", "int8")
+    raise _Unavailable("the kernels of tied mixtures compute in float32 only")
 
 
-def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | None, str]:
-    """Return `config` with choice `wanted` in place of the usual one, and a text on it; or None and the reason."""
+def _other(name: str, config: Config, key: str, usual: str, wanted: str) -> Change:
+    """Choice `wanted` in place of the usual one."""
     now = settings.get(config, key)
     if now != usual:
-        return None, f"{key} is {now} already"
+        raise _Unavailable(f"{key} is {now} already")
     if why := settings.unavailable_reason(config, key) or settings.unavailable_reason(config, key, wanted):
-        return None, why.rstrip(".")
+        raise _Unavailable(why.rstrip("."))
     try:
         changed = settings.check(settings.replace(config, key, wanted))
         if _acts(changed, NET_TYPE) and str(changed.dnn.net).endswith(".onnx"):
             check_graph(changed)
     except BadInput as error:
-        return None, str(error).rstrip(".")
-    return changed, f"{key.rpartition('.')[2]} {now} → {wanted}"
+        raise _Unavailable(str(error).rstrip(".")) from None
+    return Change(name, f"{key.rpartition('.')[2]} {now} → {wanted}", changed)
 
 
 def _acts(config: Config, key: str) -> bool:
     return settings.unavailable_reason(config, key) is None
 
 
-def _owns_gaussians(config: Config) -> bool:
-    return _acts(config, COMPONENTS)
-
-
-def _low_rank(config: Config) -> Change:
-    """Each matrix of the net factored; the laws say what is left of the stage, so its frames are compared."""
-    name = "model shrunk"
-    changed, text = _other(config, SHRINKING, "none", "low-rank")
-    if changed is None:
-        return Change(name, unavailable=text)
-    left = settings.get(changed, LEFT)
-    return Change(name, f"net low-rank, weights ×{left:g}", changed)
-
-
-def _smaller(config: Config, group: str, per_work: str) -> Change:
-    name = "model shrunk"
+def _smaller(name: str, config: Config, group: str, per_work: str) -> Change:
     if group == "frontend":
-        return Change(name, unavailable="the front end has no model that could be smaller")
+        raise _Unavailable("the front end has no model that could be smaller")
+    if group == "scoring" and _acts(config, NET_TYPE):
+        # The laws say what is left of the stage, so its frames are compared.
+        low_rank = _other(name, config, "dnn.shrink", "none", "low-rank")
+        return dataclasses.replace(low_rank, text=f"net low-rank, weights ×{config.dnn.share:g}")
     if group == "scoring":
-        if _acts(config, NET_TYPE):
-            return _low_rank(config)
         if config.model == "ctc":
-            return Change(name, unavailable="the net comes as it is")
+            raise _Unavailable("the net comes as it is")
         if not per_work:
-            return Change(name, unavailable="it counts no work that times could be divided by")
-        if not _owns_gaussians(config):
+            raise _Unavailable("it counts no work that times could be divided by")
+        if not _acts(config, COMPONENTS):
             return Change(name, alone=True, per=per_work)
         components = config.gmm.components
         if components // 2 < (settings.option(COMPONENTS).minimum or 1):
-            return Change(name, unavailable=f"a model has no fewer than {components} components")
+            raise _Unavailable(f"a model has no fewer than {components} components")
         changed = settings.replace(config, COMPONENTS, components // 2)
         return Change(name, f"components {components} → {components // 2}", changed, per_work)
     if group != "search" or not per_work:
-        return Change(name, unavailable="it has no data of a size that could be changed")
+        raise _Unavailable("it has no data of a size that could be changed")
     if why := settings.unavailable_reason(config, VOCABULARY):
-        return Change(name, unavailable=why.rstrip("."))
+        raise _Unavailable(why.rstrip("."))
     small = presets.load(SMALL_PRESET).config.graph
     if small.vocabulary >= config.graph.vocabulary:
-        return Change(name, unavailable=f"the graph has {config.graph.vocabulary} words already")
-    changed = config
-    for key in ("vocabulary", "bigrams"):
-        changed = settings.replace(changed, f"graph.{key}", getattr(small, key))
-    text = f"vocabulary {config.graph.vocabulary} → {small.vocabulary}"
-    return Change(name, text, changed, per_work)
+        raise _Unavailable(f"the graph has {config.graph.vocabulary} words already")
+    changed = settings.assign(config, {f"graph.{key}": getattr(small, key) for key in ("vocabulary", "bigrams")})
+    return Change(name, f"vocabulary {config.graph.vocabulary} → {small.vocabulary}", changed, per_work)
 
 
 def confirm(
@@ -218,53 +201,40 @@ def confirm(
     counts = {name: n for name, n in row.work.items() if name != "frames" and n}
     per_work = max(counts, key=lambda name: counts[name], default="")
     wanted = changes(config, row.name, row.group, per_work)
-    there = [change for change in wanted if change.config is not None]
-    if not there:
-        return Confirmation(None, [_unavailable(change) for change in wanted], 0)
+    arms = {change.name: Arm(change.name, change.config) for change in wanted if change.config is not None}
+    if not arms:
+        return Confirmation(None, [Perturbation(c.name, unavailable=c.unavailable) for c in wanted], 0)
     base = Arm("unchanged", config)
-    arms = [base, *(Arm(change.name, change.config or config) for change in there)]
-    rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
-    rows = {arm.name: _row(arm, row.name) for arm in arms}
-    unchanged = rows["unchanged"]
+    rounds = rerun.decode([base, *arms.values()], stretch, roof_table, progress, cancelled)
     done = []
     for change in wanted:
         if change.alone:
             progress("scoring with fewer codebooks", None)
             done.append(_with_fewer_codebooks(change, config, row, stretch, roof_table))
-            continue
-        after = rows.get(change.name)
-        arm = next((arm for arm in arms if arm.name == change.name), None)
-        if arm is None:
-            done.append(_unavailable(change))
-        elif unchanged is None or after is None:
-            done.append(Perturbation(change.name, unavailable="the stage did not run"))
+        elif (arm := arms.get(change.name)) is None:
+            done.append(Perturbation(change.name, unavailable=change.unavailable))
         else:
-            measured = _ratio(base, arm, row.name)
-            if measured is not None:
-                measured = per_unit(measured, unchanged, after, change.per)
-            # Whatever a thread waits for, it waits for less of it when another shares the work.
-            shared = config.threads / arm.config.threads
-            by_verdict = expected(
-                unchanged, after, roof_table.overhead_ns("numpy"), change.per, otherwise=shared, judged=row
-            )
-            done.append(weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per))
-    return Confirmation(unchanged, done, rounds)
+            done.append(_weighed(change, base, arm, row, roof_table))
+    return Confirmation(_row(base, row.name), done, rounds)
 
 
-def _unavailable(change: Change) -> Perturbation:
-    return Perturbation(change.name, unavailable=change.unavailable)
+def _weighed(change: Change, before: Arm, after: Arm, row: StageRow, roof_table: RoofTable) -> Perturbation:
+    """What the stage of `row` took in both arms, against what each verdict expects."""
+    then, now = _row(before, row.name), _row(after, row.name)
+    if then is None or now is None:
+        return Perturbation(change.name, unavailable="the stage did not run")
+    measured = alternated(before.times.stages[row.name], after.times.stages[row.name]).ratio()
+    if measured is not None:
+        measured = per_unit(measured, then, now, change.per)
+    # Whatever a thread waits for, it waits for less of it when another shares the work.
+    shared = before.config.threads / after.config.threads
+    by_verdict = expected(then, now, roof_table.overhead_ns("numpy"), change.per, otherwise=shared, judged=row)
+    return weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per)
 
 
 def _row(arm: Arm, stage: str) -> StageRow | None:
-    if arm.recording is None:
-        return None
-    rows = breakdown(arm.recording).stages
-    return next((row for row in rows if row.name == stage), None)
-
-
-def _ratio(before: Arm, after: Arm, stage: str) -> Ratio | None:
-    """Ratio of the stage's times after / before; None where it took none."""
-    return alternated(before.times.stages[stage], after.times.stages[stage]).ratio()
+    assert arm.recording is not None
+    return next((row for row in breakdown(arm.recording).stages if row.name == stage), None)
 
 
 def fewer_codebooks(model: AcousticModel, count: int) -> AcousticModel:
@@ -311,14 +281,8 @@ def _with_fewer_codebooks(
         scorers[turn.arm].score(features)
     for arm, scorer in zip(arms, scorers, strict=True):
         scorer.taken.hand_over(arm, 1)
-    before, after = (_row(arm, row.name) for arm in arms)
-    measured = _ratio(*arms, row.name)
-    if before is None or after is None or measured is None:
-        return Perturbation(change.name, unavailable="the stage did not run")
-    by_verdict = expected(before, after, roof_table.overhead_ns("numpy"), change.per, judged=row)
     text = f"codebooks {model.n_codebooks} → {count}, scorer alone"
-    measured = per_unit(measured, before, after, change.per)
-    return weigh(change.name, text, row.verdict, by_verdict, measured, change.per)
+    return _weighed(dataclasses.replace(change, text=text), *arms, row, roof_table)
 
 
 class ScorerAlone:

@@ -16,7 +16,7 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import rerun
 from pipelines.experiments.ab import differences
-from pipelines.experiments.rerun import Arm, Recording, Stretch
+from pipelines.experiments.rerun import Arm, Stretch
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
 from profiler.analysis.categories import OVERHEAD
@@ -58,12 +58,12 @@ class Predictor:
         after: Config,
         roof_table: RoofTable,
         stretch: Stretch,
-        progress: Progress | None = None,
+        progress: Progress = lambda what, share: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         """`roof_table`: of the session. `stretch`: speech to try both on."""
         self._before, self._after, self._roof_table = before, after, roof_table
-        self._stretch, self._progress, self._cancelled = stretch, progress or _quietly, cancelled
+        self._stretch, self._progress, self._cancelled = stretch, progress, cancelled
 
     def changed(self, prediction: Prediction) -> tuple[Prediction, list[str]]:
         """Predict from the stages of a session.
@@ -76,12 +76,8 @@ class Predictor:
         if not keys:
             return _assumed(prediction, "The session ran with these settings already."), []
         acting = [key for key in keys if key not in FREE]
-        if acting and (_on_a_device(before) or _on_a_device(after)):
-            return prediction, [
-                f"There is no model of {key}: {OF_THE_PROCESSOR}. Only --check tells." for key in acting
-            ]
-        if not acting:
-            return prediction, []
+        if not acting or _on_a_device(before) or _on_a_device(after):
+            return prediction, [f"There is no model of {k}: {OF_THE_PROCESSOR}. Only --check tells." for k in acting]
         then, now = self._tried
         prediction = _assumed(prediction, TRIED.format(self._stretch.note), COUNTED.format(then.tokens, now.tokens))
         for group in dict.fromkeys((*then.groups, *now.groups)):
@@ -103,10 +99,9 @@ def tried(
     cancelled: Callable[[], bool],
 ) -> tuple[Tried, Tried]:
     """Decode `stretch` with both settings in turns. Raises Cancelled, and what `recogniser.build` raises."""
-    arms = Arm("unchanged", before), Arm("changed", after)
-    rerun.decode(arms, stretch, roof_table, progress, cancelled, BUDGET_S)
-    then, now = map(_of_arm, arms)
-    return then, now
+    then, now = Arm("unchanged", before), Arm("changed", after)
+    rerun.decode((then, now), stretch, roof_table, progress, cancelled, BUDGET_S)
+    return _of_arm(then), _of_arm(now)
 
 
 def _of_arm(arm: Arm) -> Tried:
@@ -121,13 +116,9 @@ def _of_arm(arm: Arm) -> Tried:
         line = OVERHEAD if group == OVERHEAD else name
         of_group = groups.setdefault(group, {})
         of_group[line] = of_group.get(line, 0.0) + float(undisturbed(times).sum())
-    return Tried(groups, _tokens(recording))
-
-
-def _tokens(recording: Recording) -> float:
     emit = next(stage for stage in recording.stages.values() if stage.name == "search.emit")
     spans = recording.spans[recording.spans["stage"] == emit.id]
-    return float(spans["work0"].sum() / max(spans["frames"].sum(), 1))
+    return Tried(groups, float(spans["work0"].sum() / max(spans["frames"].sum(), 1)))
 
 
 def _on_a_device(config: Config) -> bool:
@@ -138,7 +129,3 @@ def _on_a_device(config: Config) -> bool:
 
 def _assumed(prediction: Prediction, *sentences: str) -> Prediction:
     return dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *sentences))
-
-
-def _quietly(what: str, share: float | None) -> None:
-    """Progress callback that does nothing."""

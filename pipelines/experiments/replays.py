@@ -9,7 +9,9 @@ elsewhere, with half as many tokens, and with one frame less. `run.hot_replay.ho
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -58,10 +60,10 @@ Features = Callable[[int], "Array | None"]
 """Frames wanted → the features f32 [frames and context, dim] from the block's first on; None where there are none."""
 
 
-class Replays:
+class Replays(ABC):
     """Ways to do blocks of one kind again."""
 
-    variants: Mapping[str, str] = _AS_RUN
+    variants: Mapping[str, str]
     """Description of each variant by its name, the run's first."""
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
@@ -70,25 +72,25 @@ class Replays:
         size, _ = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
         self._filler = np.zeros(2 * size // 8)
 
+    @abstractmethod
     def refuse(self, block: Array) -> None:
         """Raise BadInput if repeating a block would not be the same work; `block`: one to try it on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make what is needed besides the recogniser. Raises Cancelled."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep(self) -> None:
         """A block follows that is done again when it has ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
 
         `scores`: what scoring gave for it, of a lazy scorer frame by frame. Afterwards scorer and search are as they
         were.
         """
-        raise NotImplementedError
 
     def _cold(self) -> None:
         """Push everything out of the caches."""
@@ -98,7 +100,7 @@ class Replays:
 class OfScoring(Replays):
     """Blocks scored again."""
 
-    variants: Mapping[str, str] = MappingProxyType(
+    variants = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, by scorers whose parameters lie at other addresses",
@@ -106,10 +108,6 @@ class OfScoring(Replays):
             MORE: "again, with one frame more in the block",
         }
     )
-
-    def __init__(self, recogniser: Recogniser, stage: int) -> None:
-        super().__init__(recogniser, stage)
-        self._elsewhere: list[LayeredScorer] = []
 
     def refuse(self, block: Array) -> None:
         scorer = self._scorer
@@ -123,25 +121,24 @@ class OfScoring(Replays):
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make scorers with the same parameters once more: what is read and packed again lies elsewhere."""
         config = self._recogniser.config
+        self._elsewhere: list[LayeredScorer] = []
         for _ in range(ELSEWHERE):
-            model = open_model(config, progress, cancelled)
-            other = build_scorer(config, model, progress, cancelled)
+            other = build_scorer(config, open_model(config, progress, cancelled), progress, cancelled)
             other.stages(recorder)
-            if isinstance(other, LayeredScorer):
-                self._elsewhere.append(other)
+            assert isinstance(other, LayeredScorer)  # as the recogniser's
+            self._elsewhere.append(other)
 
     def keep(self) -> None:
         self._scorer.note()
 
     def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Score the block again in every way."""
-        scorer = self._scorer
-        yield HOT, self._hot(scorer), n
+        scorer, first = self._scorer, self._elsewhere[0]
+        yield HOT, _hot(lambda: self._once(scorer)), n
         self._cold()
         yield COLD, self._once(scorer), n
-        variants = [(PLACED, other, n) for other in self._elsewhere]
         row = scorer.subsampling
-        variants += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - row), (MORE, n + row))]
+        variants = [*((PLACED, other, n) for other in self._elsewhere), (LESS, first, n - row), (MORE, first, n + row)]
         for way, other, frames in variants:
             if scorer.lazy:
                 # Nobody knows what the search would ask of a frame more.
@@ -152,7 +149,7 @@ class OfScoring(Replays):
                 other.score(block, at, NullLane())
             else:
                 continue
-            yield way, self._hot(other), frames
+            yield way, _hot(partial(self._once, other)), frames
 
     @property
     def _scorer(self) -> LayeredScorer:
@@ -162,9 +159,6 @@ class OfScoring(Replays):
         if not isinstance(scorer, LayeredScorer):
             raise BadInput("Scoring on a device cannot be replayed; its stages have times of their own.")
         return scorer
-
-    def _hot(self, scorer: LayeredScorer) -> float:
-        return _hot(lambda: self._once(scorer))
 
     def _once(self, scorer: LayeredScorer) -> int:
         while self._own.waiting:
@@ -176,7 +170,7 @@ class OfScoring(Replays):
 class OfSearch(Replays):
     """Blocks searched again, each time from the state before them."""
 
-    variants: Mapping[str, str] = MappingProxyType(
+    variants = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, on a copy of graph and lists at other addresses",
@@ -184,10 +178,6 @@ class OfSearch(Replays):
             FRAME_LESS: "again, without the block's last frame",
         }
     )
-
-    def __init__(self, recogniser: Recogniser, stage: int) -> None:
-        super().__init__(recogniser, stage)
-        self._elsewhere: list[SearchReplay] = []
 
     def refuse(self, block: Array) -> None:
         config = self._recogniser.config
@@ -208,16 +198,17 @@ class OfSearch(Replays):
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make searches over copies of the graph."""
         self._name = recorder.stages[self._stage].name
-        config, search = self._recogniser.config, self._viterbi
+        config, search = self._recogniser.config, self._recogniser.search
+        assert isinstance(search, Viterbi)
         self._kept = SearchReplay(search)
+        self._elsewhere: list[SearchReplay] = []
         for _ in range(ELSEWHERE):
             graph = dataclasses.replace(search.graph, states=search.graph.states.copy(), arcs=search.graph.arcs.copy())
             other = Viterbi(graph, config.search, search.subsampling)
             other.stages(recorder)
             self._elsewhere.append(SearchReplay(other))
         self._usual = config.search
-        most = settings.replace(config, "search.max_active", max(config.search.max_active // 2, 1))
-        self._halved = most.search
+        self._halved = settings.replace(config, "search.max_active", max(config.search.max_active // 2, 1)).search
 
     def keep(self) -> None:
         self._kept.keep()
@@ -244,12 +235,6 @@ class OfSearch(Replays):
         self._cold()
         yield COLD, self._once(self._kept, scores, at), n
         yield HOT, self._hot(self._kept, scores, at), n
-
-    @property
-    def _viterbi(self) -> Viterbi:
-        search = self._recogniser.search
-        assert isinstance(search, Viterbi)
-        return search
 
     def _hot(self, replay: SearchReplay, scores: F32 | list[F32], at: int) -> float:
         return _hot(lambda: self._once(replay, scores, at))

@@ -10,10 +10,9 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -54,6 +53,8 @@ FOLDER_KEY: Final = "model_directory"
 """The setting that names a folder; every other text names a file."""
 
 NO_SETTINGS: Final[Mapping[str, Value]] = {}
+AT_ONCE: Final[Mapping[str, Value]] = {"pace": 0, "loop": False}
+"""Settings of what is decoded once, as fast as possible."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,9 @@ def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int
     """
     if not configs:
         raise BadInput("The session holds no configuration, so it cannot be run again.")
-    begins = [config.first_frame for config in configs]
-    spans = list(pairwise([*begins, max(n_frames, begins[-1])]))
-    longest = max(range(len(spans)), key=lambda i: spans[i][1] - spans[i][0])
-    config = settings.from_dict(configs[longest].tree, "the session's configuration")
-    return config, *spans[longest]
+    ends = [*(config.first_frame for config in configs[1:]), max(n_frames, configs[-1].first_frame)]
+    longest, end = max(zip(configs, ends, strict=True), key=lambda each: each[1] - each[0].first_frame)
+    return settings.from_dict(longest.tree, "the session's configuration"), longest.first_frame, end
 
 
 def named_files(config: Config, session: Path, instead: Mapping[str, Value] = NO_SETTINGS) -> tuple[Config, list[str]]:
@@ -163,26 +162,26 @@ def audio_of(spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S) -
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
     """
-    items_given = list(spoken)
-    given = [(item.path, item.part) for item in items_given]
-    once = dict(reversed([*zip(given, items_given, strict=True)]))
-    wanted = list(dict.fromkeys(given))
-    items, seconds, left_out = _gather([once[place] for place in wanted], folder, limit_s)
+    given = list(spoken)
+    places = [(item.path, item.part) for item in given]
+    wanted: dict[tuple[Path, audio.Part | None], Item] = {}
+    for place, item in zip(places, given, strict=True):
+        wanted.setdefault(place, item)
+    items, seconds, left_out = _gather(wanted.values(), folder, limit_s)
     if items:
         files = f"{len(items)} of its {len(wanted)} files" if len(wanted) > 1 else "its file"
         what = f"{seconds:.1f} s of the session's audio, from {files}"
-        beginning = not left_out and given[: len(items)] == wanted[: len(items)]
+        beginning = not left_out and places[: len(items)] == [*wanted][: len(items)]
         return Stretch(items, seconds, what, beginning)
-    voices = playlist.build((), None).items
-    items, seconds, _ = _gather(voices, folder, limit_s)
+    items, seconds, _ = _gather(playlist.build((), None).items, folder, limit_s)
     why = "the session names no audio"
     if wanted:
         others = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
-        why = f"the session's audio is gone ({one_line(str(wanted[0][0]))}{others})"
+        why = f"the session's audio is gone ({one_line(str(places[0][0]))}{others})"
     return Stretch(items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead")
 
 
-def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Item, ...], float, bool]:
+def _gather(wanted: Iterable[Item], folder: Path, limit_s: float) -> tuple[tuple[Item, ...], float, bool]:
     """Items, their seconds, and whether a file was left out before the last of them."""
     items: list[Item] = []
     seconds, left_out = 0.0, False
@@ -194,22 +193,18 @@ def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Ite
             if not (paths.of_this_machine(item.path) and inputs.regular(item.path)):
                 raise OSError
             sound = audio.load(item.path, item.part)
-            length = sound.duration_s
+            length, rate = sound.duration_s, sound.source_rate
             if length > 1.25 * left:
-                cut = folder / f"{len(items)}.wav"
-                item, length = _cut(item, sound.source_rate, left, cut), left
+                cut, length = folder / f"{len(items)}.wav", left
+                sound = audio.load(item.path, item.part, Target(rate))
+                write_wav(cut, sound.samples[: int(left * rate)], rate, "FLOAT")
+                item = Item(cut.stem, cut, None)
         except (audio.AudioError, OSError):
             left_out = True
             continue
         items.append(item)
         seconds += length
     return tuple(items), seconds, left_out
-
-
-def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
-    sound = audio.load(item.path, item.part, Target(rate))
-    write_wav(to, sound.samples[: int(seconds * rate)], rate, "FLOAT")
-    return Item(to.stem, to, None)
 
 
 def decode(
@@ -225,40 +220,34 @@ def decode(
     Raises Cancelled, and what `recogniser.build` raises.
     """
     made = _runners(arms, roof_table, progress, cancelled)
-    rounds = Rounds(budget_s, progress)
+    counted = 0
     gc.collect()
     gc.freeze()
     try:
-        for _, place, number in turns(len(arms), len(stretch.items), rounds):
+        for turn in turns(len(arms), len(stretch.items), _rounds(budget_s, progress)):
             if cancelled():
                 raise Cancelled
-            made[number].decode(stretch.items[place])
+            made[turn.arm].decode(stretch.items[turn.place])
+            counted = turn.round + 1
     finally:
         gc.unfreeze()
     for arm, runner in zip(arms, made, strict=True):
         runner.taken.hand_over(arm, len(stretch.items))
-        arm.errors, arm.words = runner.word_errors()
-    return rounds.count
+        arm.errors, arm.words = (sum(counts) for counts in zip((0, 0), *runner.words.values(), strict=True))
+    return counted
 
 
-class Rounds:
-    """Numbers of the rounds, those that warm up below 0; from how long these take follows the `count` of the others."""
-
-    def __init__(self, budget_s: float, progress: Progress) -> None:
-        self.count = MIN_ROUNDS
-        self._budget_s, self._progress = budget_s, progress
-
-    def __iter__(self) -> Iterator[int]:
-        started = perf_counter()
-        for number in range(-WARM_UP_ROUNDS, MAX_ROUNDS):
-            if number == 0:
-                took = (perf_counter() - started) / WARM_UP_ROUNDS
-                wanted = self._budget_s / max(took, 1e-3)
-                self.count = int(np.clip(wanted, MIN_ROUNDS, MAX_ROUNDS))
-            if number >= self.count:
-                return
-            self._progress("running", (number + WARM_UP_ROUNDS) / (self.count + WARM_UP_ROUNDS))
-            yield number
+def _rounds(budget_s: float, progress: Progress) -> Iterator[int]:
+    """Numbers of the rounds, those that warm up below 0; from how long these take follows how many others there are."""
+    started, count = perf_counter(), MIN_ROUNDS
+    for number in range(-WARM_UP_ROUNDS, MAX_ROUNDS):
+        if number == 0:
+            took = (perf_counter() - started) / WARM_UP_ROUNDS
+            count = int(np.clip(budget_s / max(took, 1e-3), MIN_ROUNDS, MAX_ROUNDS))
+        if number >= count:
+            return
+        progress("running", (number + WARM_UP_ROUNDS) / (count + WARM_UP_ROUNDS))
+        yield number
 
 
 def _runners(
@@ -269,29 +258,22 @@ def _runners(
     Those that differ in live settings alone share a recogniser, and with it the places of its data. Raises Cancelled,
     and what `recogniser.build` raises.
     """
+    live = {option.key: option.default for option in settings.options() if option.live}
     made: list[tuple[Config, Recogniser]] = []
-    found = []
+    runners = []
     for arm in arms:
-        config = settings.replace(settings.replace(arm.config, "pace", 0), "loop", False)
-        fixed = _without_live(config)
+        config = settings.assign(arm.config, AT_ONCE)
+        fixed = settings.assign(config, live)
         recogniser = next((r for c, r in made if c == fixed), None)
         if recogniser is None:
             recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
             made.append((fixed, recogniser))
         prepared = recogniser.scorer.make_ready(config, progress, cancelled)
-        found.append(Runner(config, recogniser, prepared, roof_table))
-    return found
+        runners.append(Runner(config, recogniser, prepared, roof_table))
+    return runners
 
 
-def _without_live(config: Config) -> Config:
-    for option in settings.options():
-        if option.live:
-            config = settings.replace(config, option.key, option.default)
-    return config
-
-
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """One item as it was decoded once: frames first_frame … + n_frames of the arm."""
 
     first_frame: int
@@ -335,7 +317,8 @@ class Runner:
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
         self.taken = Taken(self._recorder, costs, roof_table)
-        self._words: dict[str, tuple[int, int]] = {}
+        self.words: dict[str, tuple[int, int]] = {}
+        """Word errors and words of the transcript by file."""
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
@@ -352,8 +335,4 @@ class Runner:
         decoded = result.utterances[-1]
         self.taken.add(self._lane, Piece(first, self._decoder.frame - first, decoded.audio_s))
         if decoded.errors is not None and decoded.reference_words is not None:
-            self._words[item.name] = decoded.errors, decoded.reference_words
-
-    def word_errors(self) -> tuple[int, int]:
-        """Word errors and words of the transcripts, each file counted once; two zeros without a transcript."""
-        return sum(errors for errors, _ in self._words.values()), sum(words for _, words in self._words.values())
+            self.words[item.name] = decoded.errors, decoded.reference_words
