@@ -60,6 +60,14 @@ def styled(label: W, size: float = 1.0, *, strong: bool = False, muted: bool = F
     return label
 
 
+def named(widget: W, name: str = "", **properties: bool) -> W:
+    """The widget with the name and the properties that the style sheet knows it by."""
+    widget.setObjectName(name)
+    for key, value in properties.items():
+        widget.setProperty(key, value)
+    return widget
+
+
 def muted(text: str = "", size: float = 1.0) -> Label:
     return styled(Label(text), size, muted=True)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.layout import lay_out
+from app.layout import lay_out, named
 from app.model.document import Document, Drawing
 from app.model.provenance import caption, provenance_of
 from app.pictures.texts import source_line
@@ -50,8 +50,7 @@ def drawings_picture(
 
 
 def _card(drawing: Drawing) -> QWidget:
-    card = QFrame()
-    card.setProperty("card", True)
+    card = named(QFrame(), card=True)
     drawn = panel_of(drawing) if drawing.chart.layers else Label(f"{drawing.title}: not measured")
     lay_out(QVBoxLayout(card), (drawn, 1), margins=(16, 14, 16, 14))
     return card

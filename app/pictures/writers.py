@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app import layout
 from app.application import application, in_sentences, need_no_display
-from app.layout import styled
+from app.layout import named, styled
 from app.model.provenance import caption
 from app.pictures.request import KINDS, THEMES, PictureError
 from app.pictures.svg import DOTS_PER_INCH, paint_part, parts, svg
@@ -88,8 +88,7 @@ class CaptionLine(Wrapped):
 
 def captioned(widget: QWidget, lines: Sequence[str], margin: int) -> QWidget:
     """A widget above the lines of a caption, which are `margin` from the sides."""
-    sheet = QWidget()
-    sheet.setObjectName("desk")
+    sheet = named(QWidget(), "desk")
     below = (CaptionLine(line, margin) for line in lines)
     layout.lay_out(QVBoxLayout(sheet), (widget, 1), *below, spacing=3, margins=(0, 0, 0, 8))
     return sheet

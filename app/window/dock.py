@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout, QWidget
 
-from app.layout import lay_out
+from app.layout import lay_out, named
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Elided, Label, ToolButton, describe, set_tip, set_title
 from app.style.stylesheet import restyle
@@ -50,8 +50,7 @@ class DockTitle(QFrame):
         self._note = self.findChild(Elided, "card-note")
 
     def _button(self, shape: str, name: str, tip: str) -> ToolButton:
-        button = ToolButton()
-        button.setObjectName("dock-button")
+        button = named(ToolButton(), "dock-button")
         button.setIconSize(ICON)
         # As Qt's own: the actions Float and Close have keys or stand in a menu, and Tab has a long way without them.
         button.setFocusPolicy(NO_FOCUS)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
 
-from app.layout import NONE, lay_out
+from app.layout import NONE, lay_out, named
 from app.model.recent import Memory
 from app.style.plain_text import ENTER, set_title
 from app.views import VIEWS
@@ -71,8 +71,7 @@ class FirstPicture(QWidget):
 
 def _frame(kind: str, name: str = "") -> QFrame:
     """A card, or the bar of a name, as the style sheet draws them."""
-    frame = QFrame()
-    frame.setObjectName(name)
+    frame = named(QFrame(), name)
     frame.setProperty(kind, True)
     if name:
         frame.setFixedHeight(BARS[name])

@@ -73,18 +73,13 @@ class Banner(QFrame):
         self._row.insertWidget(first, button)
         return button
 
-    def add_choice(self, text: str, do: Callable[[], object] | None = None) -> Button:
+    def add_answer(self, text: str, do: Callable[[], object] | None) -> None:
         """Add an answer to a question, after those that are there; giving it removes the notice."""
-
-        def answer() -> None:
-            self.dismiss()
-            if do is not None:
-                do()
-
-        button = Button(text, answer)
+        button = Button(text, self.dismiss)
+        if do is not None:
+            button.clicked.connect(lambda _=False: do())
         self._row.addWidget(button)
         button.show()  # at once: Tab goes to it
-        return button
 
     def set_progress(self, text: str, fraction: float | None) -> None:
         """Show the progress of long work; ``None`` if it is unknown."""
@@ -143,8 +138,12 @@ class Notices(QWidget):
             banner.add_button(self.tr("Copy report"), lambda: QGuiApplication.clipboard().setText(report))
         return banner
 
-    def ask(self, text: str) -> Banner:
-        return self._show(Banner("question", text, self))
+    def ask(self, text: str, answers: Mapping[str, Callable[[], object] | None]) -> Banner:
+        """Ask a question; each answer with what it does."""
+        banner = self._show(Banner("question", text, self))
+        for answer, do in answers.items():
+            banner.add_answer(answer, do)
+        return banner
 
     def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
         banner = Banner("progress", text, self)
@@ -208,9 +207,7 @@ class RunNotices(QObject):
 
     def _ask(self, text: str, answers: Mapping[str, Callable[[], object] | None]) -> None:
         self._drop_question()
-        self._question = self._notices.ask(text)
-        for answer, do in answers.items():
-            self._question.add_choice(answer, do)
+        self._question = self._notices.ask(text, answers)
 
     def _drop_question(self) -> None:
         if self._question is not None:

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.layout import NONE, REST, heading, lay_out, new_grid, styled
+from app.layout import NONE, REST, heading, lay_out, named, new_grid, styled
 from app.style.plain_text import ENTER, Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
 from app.window.actions import search_results
@@ -86,8 +86,7 @@ class Palette(QDialog):
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self._registry, self._more = actions, more
         self._results: list[SearchResult] = []
-        frame = QFrame()
-        frame.setObjectName("palette")
+        frame = named(QFrame(), "palette")
         self.line = QLineEdit()
         self.line.setPlaceholderText(self.tr("Type a command, a setting or a preset"))
         describe(self.line, self.tr("Command"))

@@ -11,7 +11,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 import assets
-from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, styled, wrapped
+from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, named, styled, wrapped
 from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
@@ -100,8 +100,7 @@ class Welcome(Scrolled):
         super().__init__(parent=parent)
         self.setObjectName("welcome")
         self._w = w
-        page = QWidget()
-        page.setObjectName("scrolled")
+        page = named(QWidget(), "scrolled")
         self.setWidget(page)
         content = QWidget(page)
         content.setMaximumWidth(CONTENT_WIDTH)

@@ -149,9 +149,8 @@ class Files(QObject):
 
     def ask_delete(self) -> None:
         if (path := self._playhead.path) is not None:
-            banner = self._notices.ask(self.tr("Move {0} to the bin?").format(path.name))
-            banner.add_choice(self.tr("Move to the bin"), lambda: self.delete(path))
-            banner.add_choice(self.tr("Keep"))
+            answers = {self.tr("Move to the bin"): partial(self.delete, path), self.tr("Keep"): None}
+            self._notices.ask(self.tr("Move {0} to the bin?").format(path.name), answers)
 
     def ask_name(self, session: Path | None = None) -> TextQuestion | None:
         """Ask for another name of a session, the one shown if None."""

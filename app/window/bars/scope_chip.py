@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
-from app.layout import muted, new_grid, styled
+from app.layout import muted, named, new_grid, styled
 from app.style.plain_text import ToolButton, describe, new_menu, set_tip
 from app.widgets import DropButton
 
@@ -36,11 +36,9 @@ class ScopeChip(QWidget):
         self._direction = 0
         self._menu = new_menu(self.tr("Scope"), self)
         self._menu.addActions(list(choices))
-        self.button = styled(DropButton(ROOM), 0.95, strong=True)
-        self.button.setObjectName("scope-chip")
+        self.button = named(styled(DropButton(ROOM), 0.95, strong=True), "scope-chip")
         self.button.clicked.connect(lambda _=False: self._menu.popup(self.mapToGlobal(self.rect().bottomLeft())))
-        self.away = ToolButton()
-        self.away.setObjectName("table-toggle")
+        self.away = named(ToolButton(), "table-toggle")
         self.away.setText("×")
         describe(self.away, self.tr("Back to the usual scope"))
         set_tip(self.away, self.tr("Back to the usual scope (Esc)"))

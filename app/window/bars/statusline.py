@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
-from app.layout import NONE, REST, lay_out, styled
+from app.layout import NONE, REST, lay_out, named, styled
 from app.model.hints import Hints
 from app.model.pace import single_shot
 from app.model.provenance import device_names
@@ -39,8 +39,7 @@ class HintStrip(QWidget):
         self.setObjectName("hint-strip")
         self._hints = hints
         self.text = styled(Elided(), 0.92, strong=True)
-        self.away = Button("", hints.dismiss)
-        self.away.setObjectName("hint-away")
+        self.away = named(Button("", hints.dismiss), "hint-away")
         self.away.setFixedSize(18, 18)
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
@@ -64,8 +63,7 @@ class StatusLine(QFrame):
 
     def __init__(self, keys: str, hints: Hints) -> None:
         super().__init__()
-        self.setObjectName("status-line")
-        self.setProperty("bar", True)
+        named(self, "status-line", bar=True)
         self.cost, self.machine, self.message, self.keys = Elided(), Elided(), Elided(), Elided()
         self.keys.set_full(keys, keys.partition(" · ")[0])
         for label, align in (

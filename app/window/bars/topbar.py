@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
-from app.layout import REST, lay_out, muted, new_grid, styled
+from app.layout import REST, lay_out, muted, named, new_grid, styled
 from app.model.pipeline import Pipeline, missing_file
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
@@ -117,8 +117,7 @@ class Figure(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name, self._note = muted(name, 0.85), muted(size=0.85)
-        self._value = styled(Label("–"), 1.95, strong=True)
-        self._value.setObjectName("big-figure")
+        self._value = named(styled(Label("–"), 1.95, strong=True), "big-figure")
         cells = new_grid(self, 7, 0)
         cells.addWidget(self._name, 0, 0)
         cells.addWidget(self._value, 1, 0)
@@ -153,14 +152,12 @@ class TopBar(QFrame):
 
     def __init__(self, pipeline: Pipeline, actions: Registry, axis: TimeAxis) -> None:
         super().__init__()
-        self.setObjectName("top-bar")
-        self.setProperty("bar", True)
+        named(self, "top-bar", bar=True)
         self._pipeline, self._axis = pipeline, axis
         self._recorded: float | None = None
         self._of_lab = False
 
-        self.run = self._button(actions["run.start"], "play", "on_accent")
-        self.run.setProperty("go", True)
+        self.run = named(self._button(actions["run.start"], "play", "on_accent"), go=True)
         self.stop = self._button(actions["run.stop"], "stop", "text")
         self.recording = Recording()
 
@@ -284,8 +281,7 @@ class OtherPrograms(QFrame):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("other-programs")
-        self.setProperty("bar", True)
+        named(self, "other-programs", bar=True)
         self.taken = styled(Label(), 0.92, strong=True)
         self.switch = Switch(small=True)
         self.switch.setChecked(True)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, S
 from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
-from app.layout import REST, card_header, lay_out, muted
+from app.layout import REST, card_header, lay_out, muted, named
 from app.model.playhead import SPEEDS, Playhead
 from app.model.scope import MAX_MARKS
 from app.style.icons import ButtonIcon
@@ -137,8 +137,7 @@ class Transport(QFrame):
 
     def __init__(self, playhead: Playhead, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("transport")
-        self.setProperty("card", True)
+        named(self, "transport", card=True)
         self._playhead = playhead
 
         header, self.note = card_header(self.tr("Playback"))

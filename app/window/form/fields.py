@@ -15,7 +15,7 @@ from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QPointF, QRect, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QMenu, QVBoxLayout, QWidget
 
-from app.layout import NONE, REST, lay_out, styled
+from app.layout import NONE, REST, lay_out, named, styled
 from app.style.plain_text import Elided, Label, ToolButton, add_entry, describe, set_tip, set_titled_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
@@ -40,8 +40,7 @@ class PathBox(QLineEdit):
         self.path = ""
         self.setAcceptDrops(True)
         self.setPlaceholderText(self.tr("not set"))
-        self.button = ToolButton(self)
-        self.button.setObjectName("path-button")
+        self.button = named(ToolButton(self), "path-button")
         self.button.setText("…")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         what = self.tr("Choose a folder…") if folder else self.tr("Choose a file…")

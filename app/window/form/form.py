@@ -17,7 +17,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.layout import REST, MadeOnUse, Scrolled, card_header, heading, lay_out, muted, styled
+from app.layout import REST, MadeOnUse, Scrolled, card_header, heading, lay_out, muted, named, styled
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.plain_text import Button, Elided, Label, ToolButton, Wrapped, describe, set_tip
@@ -28,8 +28,7 @@ from profiler.plain import counted
 
 
 def _more_button() -> ToolButton:
-    button = styled(ToolButton(), 0.85)
-    button.setObjectName("form-more")
+    button = named(styled(ToolButton(), 0.85), "form-more")
     button.setCheckable(True)
     return button
 
@@ -131,8 +130,7 @@ class PipelineForm(QFrame):
 
     def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("pipeline-form")
-        self.setProperty("card", True)
+        named(self, "pipeline-form", card=True)
         self.setMinimumWidth(258)
         self.pipeline = pipeline
         self._arm: Mapping[str, Value] = {}
@@ -149,8 +147,7 @@ class PipelineForm(QFrame):
         self.model = styled(Wrapped(""), muted=True)
         describe(self.model, self.tr("Model folder"))
         self.show_model("")
-        rows = QWidget()
-        rows.setObjectName("scrolled")
+        rows = named(QWidget(), "scrolled")
         self._scroll = Scrolled(rows)
         legend = lay_out(QHBoxLayout(), Dot(True), (muted(self.tr("can change during a run")), 1), spacing=6)
         parts = (header, self.which, self.model, (self._scroll, 1), legend)

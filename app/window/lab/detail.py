@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
-from app.layout import REST, Scrolled, heading, lay_out, styled, wrapped
+from app.layout import REST, Scrolled, heading, lay_out, named, styled, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip, unbroken
 from app.views.labs.card import LabCard
@@ -45,8 +45,7 @@ class LabDetail(QWidget):
         self._running = False
         self._changed: dict[str, Value] = {}
         self.card = LabCard()
-        frame = QFrame()
-        frame.setProperty("card", True)
+        frame = named(QFrame(), card=True)
         self.rows = TableModel(self)
         self.table = TableTwin(self.rows)
         describe(self.table, self.tr("The values of the picture"))
@@ -61,28 +60,23 @@ class LabDetail(QWidget):
         self.show_state("", None)
 
     def _top(self) -> QBoxLayout:
-        self.to_gallery = Button(self.tr("‹ All labs"), self._page.show_gallery)
-        self.to_gallery.setProperty("quiet", True)
+        self.to_gallery = named(Button(self.tr("‹ All labs"), self._page.show_gallery), quiet=True)
         self.about = styled(Elided(), muted=True)
-        self.as_table = Button(self.tr("Table"))
-        self.as_table.setObjectName("table-toggle")
+        self.as_table = named(Button(self.tr("Table")), "table-toggle")
         self.as_table.setCheckable(True)
         self.as_table.toggled.connect(self._show_table)
         self.open = Button(self.tr("Open the session in the desk"), self._open)
         return lay_out(QHBoxLayout(), self.to_gallery, (self.about, 1), self.as_table, self.open)
 
     def _side(self) -> QWidget:
-        frame = QFrame()
-        frame.setProperty("card", True)
+        frame = named(QFrame(), card=True)
         frame.setFixedWidth(SIDE)
-        self.run = styled(Button(self.tr("Run"), self._run_or_stop), 1.05, strong=True)
-        self.run.setProperty("primary", True)
+        self.run = named(styled(Button(self.tr("Run"), self._run_or_stop), 1.05, strong=True), primary=True)
         self.run.setMinimumHeight(34)
         self.bar = QProgressBar(textVisible=False)
         self.bar.setFixedHeight(6)
         self.what = styled(Elided(), muted=True)
-        self.problem = Wrapped()
-        self.problem.setObjectName("danger-text")
+        self.problem = named(Wrapped(), "danger-text")
         state = (self.run, self.bar, self.what, self.problem)
         column = lay_out(QVBoxLayout(frame), *state, spacing=8, margins=(14, 12, 14, 12))
         for title, text, papers in (

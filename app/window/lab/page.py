@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.layout import Scrolled, heading, lay_out, muted, styled, wrapped
+from app.layout import Scrolled, heading, lay_out, muted, named, styled, wrapped
 from app.model.lab_runs import LABS, LabRuns, Past, last_of, sessions
 from app.style.plain_text import Label
 from app.window.lab.detail import LabDetail
@@ -31,8 +31,7 @@ class Gallery(Scrolled):
     def __init__(self, known: Mapping[str, Lab[Parameters, Measured]]) -> None:
         super().__init__()
         self.setObjectName("welcome")
-        page = QWidget()
-        page.setObjectName("scrolled")
+        page = named(QWidget(), "scrolled")
         title = styled(Label(self.tr("Lab")), 1.9, strong=True)
         lead = self.tr(
             "Claims about the cost of speech recognition, each to be tried on this machine: "

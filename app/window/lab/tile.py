@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QPoint, QPointF, QRectF, QSize, QSizeF, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.pixels import Stills, device_scale, is_pixels
@@ -130,29 +130,24 @@ class LabTile(Button):
         painter.restore()
 
     def _paint_state(self, painter: QPainter, area: QRectF) -> None:
-        tokens = theme()
-        painter.setFont(font(0.92))
+        def say(text: str, color: str, face: QFont, flags: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignVCenter) -> None:
+            painter.setPen(theme().color(color))
+            painter.setFont(face)
+            write(painter, area, flags, text)
+
         finding = self.past.record.finding if self.past is not None else None
         if self._running:
-            painter.setPen(tokens.color("accent"))
             done = "" if self._share is None else f" {100 * self._share:.0f} %"
-            write(painter, area, Qt.AlignmentFlag.AlignVCenter, f"{tr('running')}{done}")
+            say(f"{tr('running')}{done}", "accent", font(0.92))
             if self._share is not None:
-                painter.setPen(QPen(tokens.color("accent"), 3))
-                y = self.height() - 3.0
-                painter.drawLine(4, int(y), int(4 + (self.width() - 8) * self._share), int(y))
-            return
-        if finding is None or self.past is None:
-            painter.setPen(tokens.color("muted"))
-            write(painter, area, Qt.AlignmentFlag.AlignVCenter, self.state_text())
-            return
-        painter.setPen(tokens.color(TINTS[finding.verdict]))
-        painter.setFont(font(0.95, strong=True))
-        said = f"{SIGNS[finding.verdict]}  {verdict_text(finding.verdict)}"
-        write(painter, area, Qt.AlignmentFlag.AlignVCenter, said)
-        painter.setPen(tokens.color("muted"))
-        painter.setFont(font(0.9))
-        write(painter, area, AT_RIGHT, ago(self.past.when))
+                painter.setPen(QPen(theme().color("accent"), 3))
+                painter.drawLine(4, self.height() - 3, int(4 + (self.width() - 8) * self._share), self.height() - 3)
+        elif finding is None or self.past is None:
+            say(self.state_text(), "muted", font(0.92))
+        else:
+            verdict = f"{SIGNS[finding.verdict]}  {verdict_text(finding.verdict)}"
+            say(verdict, TINTS[finding.verdict], font(0.95, strong=True))
+            say(ago(self.past.when), "muted", font(0.9), AT_RIGHT)
 
 
 def ago(when: float, now: float | None = None) -> str:

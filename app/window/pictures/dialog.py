@@ -15,7 +15,7 @@ from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
-from app.layout import NONE, REST, lay_out, styled
+from app.layout import NONE, REST, lay_out, named, styled
 from app.model.pace import single_shot
 from app.pictures.process import Job
 from app.pictures.request import KINDS, THEMES, WORDS, PictureError, PictureRequest, is_range, range_text, read_range
@@ -190,8 +190,7 @@ class PictureDialog(QDialog):
         top = lay_out(QHBoxLayout(), (self.preview, 1), side, spacing=14)
         self.copy_command = Button(self.tr("Copy command"), self._copy_command)
         self.copy = Button(self.tr("Copy picture"), self._copy)
-        self.save = Button(self.tr("Save…"), self._save)
-        self.save.setProperty("primary", True)
+        self.save = named(Button(self.tr("Save…"), self._save), primary=True)
         self.save.setDefault(True)
         last = (self.copy_command, self.copy, self.save, Button(self.tr("Close"), self.close))
         for button in last:

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.still import StillPlot
-from app.layout import NONE, REST, Scrolled, lay_out, styled
+from app.layout import NONE, REST, Scrolled, lay_out, named, styled
 from app.model import document
 from app.model.document import Document, Drawing, Notes, Section, Table
 from app.model.processes.command import Command, OwnFolder
@@ -77,8 +77,7 @@ class Page(Scrolled):
     """What is shown among the results, until it is closed."""
 
     def __init__(self, title: str, parent: QWidget) -> None:
-        body = QWidget()
-        body.setObjectName("scrolled")
+        body = named(QWidget(), "scrolled")
         super().__init__(body, parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)

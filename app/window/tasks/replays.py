@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFormLayout, QWidget
 
-from app.layout import NONE
+from app.layout import NONE, named
 from app.model.capacity import BOUND_S
 from app.model.document import RatioRow
 from app.model.provenance import words_of_run
@@ -124,8 +124,7 @@ class CapacityPage(TaskPage):
             describe(box, title)
             rows.addRow(Label(title), box)
         self.bound.set_unit(tr(" s"))
-        self.start = Button(tr("Start"), lambda: self.cancel() if self.working else self._begin())
-        self.start.setProperty("primary", True)
+        self.start = named(Button(tr("Start"), lambda: self.cancel() if self.working else self._begin()), primary=True)
         self.add_buttons(self.start)
         self.column.insertWidget(1, self.form)
         self.state.setText(about)
