@@ -29,8 +29,6 @@ from profiler.plain import one_line
 DOTS_PER_INCH: Final = 96
 """Points of a widget per inch."""
 
-MAX_TITLE: Final = 2000
-
 EM: Final = 1000
 """Size in pixels at which outlines are taken: at small sizes they depend on what was drawn before."""
 
@@ -51,10 +49,7 @@ _TEXT_OR_NAME: Final = re.compile(
 )
 
 
-_ORIGIN: Final = QPoint(0, 0)
-
-
-def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoint, QRect]]:
+def parts(widget: QWidget, at: QPoint | None = None) -> Iterator[tuple[QWidget, QPoint, QRect]]:
     """A widget and those in it, from back to front: where each is on the page, and what is seen of it there.
 
     Each is painted and clipped by itself. `QWidget.render` of the whole clips by means that Qt's writers of SVG and PDF
@@ -62,6 +57,7 @@ def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoi
     """
     if not widget.isVisible():
         return
+    at = at or QPoint()
     seen: QRect = widget.visibleRegion().boundingRect()
     if not seen.isEmpty():
         yield widget, at, seen.translated(at)
@@ -81,7 +77,7 @@ def svg(widget: QWidget, title: str, description: str) -> bytes:
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
-        f"<title>{escape(one_line(title, MAX_TITLE))}</title>",
+        f"<title>{escape(one_line(title, 2000))}</title>",
         f"<desc>{escape(description)}</desc>",
         f'<rect width="{width}" height="{height}" fill="{theme().color("surface").name()}"/>',
     ]

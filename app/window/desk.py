@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from app.views.view import View
 
 
-FORM_FROM = 1100
-"""Width below which the form is hidden (see *Views*), since the charts would be too narrow to read."""
+FORM_FROM = 1100  # Width below which the form is hidden, since the charts would be too narrow to read
 
 WITH, WITHOUT = b"f", b"-"  # First byte of a saved layout: with the form, or without
 

@@ -15,16 +15,10 @@ from app.style.plain_text import Elided, Label, ToolButton, describe, set_tip, s
 from app.style.stylesheet import restyle
 from app.views.view import View
 
-ICON: Final = QSize(13, 13)
-
-TITLE_MARGINS: Final = (14, 5, 7, 3)
-BODY_MARGINS: Final = (14, 2, 14, 8)
-
 LEAST: Final = QSize(220, 130)  # Most views need at least this
 
 NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
-LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-V_CENTER: Final = Qt.AlignmentFlag.AlignVCenter
+Align = Qt.AlignmentFlag
 
 
 class DockTitle(QFrame):
@@ -40,18 +34,18 @@ class DockTitle(QFrame):
         around = view.layout()
         assert around is not None
         around.removeItem(view.header)
-        around.setContentsMargins(*BODY_MARGINS)
+        around.setContentsMargins(14, 2, 14, 8)
         self.float_button = self._button("float", self.tr("Float {0}"), self.tr("Float, or dock again"))
         self.close_button = self._button("close", self.tr("Close {0}"), self.tr("Close; the menu View has it"))
         view.header.addLayout(lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0))
         view.header.setParent(None)
-        view.header.setContentsMargins(*TITLE_MARGINS)
+        view.header.setContentsMargins(14, 5, 7, 3)
         self.setLayout(view.header)
         self._note = self.findChild(Elided, "card-note")
 
     def _button(self, shape: str, name: str, tip: str) -> ToolButton:
         button = named(ToolButton(), "dock-button")
-        button.setIconSize(ICON)
+        button.setIconSize(QSize(13, 13))
         # As Qt's own: the actions Float and Close have keys or stand in a menu, and Tab has a long way without them.
         button.setFocusPolicy(NO_FOCUS)
         describe(button, name.format(self._name))
@@ -63,7 +57,7 @@ class DockTitle(QFrame):
         if (label := self.findChild(Label, "card-title")) is not None:
             label.setVisible(not tabbed)
         if self._note is not None:
-            self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
+            self._note.setAlignment(Align.AlignVCenter | (Align.AlignLeft if tabbed else Align.AlignRight))
         if self.property("tabbed") != tabbed:
             self.setProperty("tabbed", tabbed)
             restyle(self)
@@ -141,7 +135,8 @@ class ViewDock(QDockWidget):
         self.raise_()
 
     def give_keys(self) -> None:
-        inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
+        usable = (child for child in self.view.findChildren(QWidget) if child.isVisible() and child.isEnabled())
+        inside = [one for one in usable if one.focusPolicy() != NO_FOCUS and not isinstance(one, QAbstractButton)]
         self.activateWindow()
         (inside or [self.view])[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -156,8 +151,3 @@ class ViewDock(QDockWidget):
             part.setVisible(seen)
         if seen and slept:
             self.woken.emit(self.view)
-
-
-def _takes_keys(widget: QWidget) -> bool:
-    shown = widget.isVisible() and widget.isEnabled()
-    return shown and widget.focusPolicy() != NO_FOCUS and not isinstance(widget, QAbstractButton)

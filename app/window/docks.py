@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QChildEvent, QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget, QWidget
 
@@ -28,9 +28,6 @@ VERSION: Final = 1  # Of saved states: one of another version is not restored
 
 AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 """All docks share one area, which takes all the room since there is nothing in the centre."""
-
-FIRST_SIZE: Final = QSize(1000, 560)
-"""Before the docks are shown; what is divided then is divided alike in any other size."""
 
 LOW: Final = 560
 """Pixels of height below which a column has two rows at most: three rows with their tabs need at least 555."""
@@ -51,7 +48,7 @@ class Docks(QMainWindow):
         self.setDockOptions(option.AllowNestedDocks | option.AllowTabbedDocks)
         self.setDocumentMode(True)
         self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
-        self.resize(FIRST_SIZE)
+        self.resize(1000, 560)  # what is divided before it is shown is divided alike in any other size
         self.offered: Sequence[QAction] = ()
         self.begun_with = ""  # The layout that this began as, of those that come with the program
         self._before: QByteArray | None = None

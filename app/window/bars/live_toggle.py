@@ -17,8 +17,6 @@ from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"
 
-NO_ARM: Mapping[str, object] = {}
-
 SPACING = 4  # Pixels between the effect and what follows it
 
 
@@ -34,7 +32,7 @@ class LiveToggle(QWidget):
         self._effect: Effect | None = None
         self._tip = self._text = self._now = ""
         self.switch = Switch()
-        self.switch.toggled.connect(self._switched)
+        self.switch.toggled.connect(lambda on: self.toggle.set(on) if self.toggle else None)
         self.title = styled(Label(), strong=True)
         self.title.setBuddy(self.switch)
         self.subtitle = styled(Elided(), 0.9, muted=True)
@@ -56,10 +54,6 @@ class LiveToggle(QWidget):
         """As wide as possible: a switch must not move because a text next to it changed."""
         return QSize(TOGGLE_WIDTH, super().sizeHint().height())
 
-    def _switched(self, on: bool) -> None:
-        if self.toggle is not None:
-            self.toggle.set(on)
-
     def show_toggles(self, sharing: Sequence[Toggle]) -> None:
         """Show the first of those that share the place; the tool tip says why it is not another one."""
         shown = self.toggle = sharing[0]
@@ -78,14 +72,13 @@ class LiveToggle(QWidget):
         self._text = reason or self._now
         self._show_below()
 
-    def show_effect(self, effect: Effect | None, arm: Mapping[str, object] = NO_ARM) -> None:
+    def show_effect(self, effect: Effect | None, arm: Mapping[str, object] | None = None) -> None:
         """Show what flipping it did (None: it was not), and of an A/B the side of the arm that has these settings."""
         if effect != self._effect:
             self._effect = effect
             self._show_below()
-        shown = self.toggle
-        if shown is not None:
-            on = arm[shown.key] != shown.declared.off if shown.key in arm else shown.on
+        if (shown := self.toggle) is not None:
+            on = arm[shown.key] != shown.declared.off if arm and shown.key in arm else shown.on
             if on != self.switch.isChecked():
                 with QSignalBlocker(self.switch):
                     self.switch.setChecked(on)

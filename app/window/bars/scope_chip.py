@@ -22,13 +22,9 @@ WIDTH = 216
 
 
 class ScopeChip(QWidget):
-    """Shows a scope; `left`: somebody wants the usual one again.
+    """Shows a scope; `choices`: the actions that choose one, in the order of the menu."""
 
-    Args:
-        choices: the actions that choose a scope, in the order of the menu.
-    """
-
-    left = Signal()
+    left = Signal()  # Somebody wants the usual one again
 
     def __init__(self, choices: Sequence[QAction]) -> None:
         super().__init__()

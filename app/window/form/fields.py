@@ -144,9 +144,7 @@ class PathBox(QLineEdit):
 
 
 LONGEST_SUFFIX = 7  # Longer units are shown in the tool tip, not in the field
-
 FIELD_WIDTH = 104
-
 CHOICE_ROOM = 40  # Pixels of a choice for border, padding and arrow
 
 ROW_HEIGHT = 29

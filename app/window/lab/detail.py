@@ -30,9 +30,6 @@ SIDE = 300
 MARGIN, SCROLL_BAR = 16, 12
 """Margin of the columns in pixels, and how much of it the scroll bar of the right one may take."""
 
-ABOVE_HEADING = 8
-"""Pixels more above a heading than below it."""
-
 
 class LabDetail(QWidget):
     """One lab, without a run or with its last one."""
@@ -64,7 +61,8 @@ class LabDetail(QWidget):
         self.about = styled(Elided(), muted=True)
         self.as_table = named(Button(self.tr("Table")), "table-toggle")
         self.as_table.setCheckable(True)
-        self.as_table.toggled.connect(self._show_table)
+        self.as_table.toggled.connect(lambda shown: self._shown.setCurrentWidget(self.table if shown else self.card))
+        self.as_table.toggled.connect(lambda _: self.table.fit_columns())
         self.open = Button(self.tr("Open the session in the desk"), self._open)
         return lay_out(QHBoxLayout(), self.to_gallery, (self.about, 1), self.as_table, self.open)
 
@@ -86,7 +84,7 @@ class LabDetail(QWidget):
             about = Label(unbroken(without_code(text)))
             about.setWordWrap(True)
             source = [wrapped(self.tr("Source: {0}").format(papers))] if papers else []
-            lay_out(column, heading(title), about, *source, ABOVE_HEADING)
+            lay_out(column, heading(title), about, *source, 8)
         column.addWidget(heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
         for option in options_of(type(self.lab.parameters)):
@@ -112,10 +110,6 @@ class LabDetail(QWidget):
             self._page.runs.stop()
         else:
             self._page.runs.start(self.name, dict(self._changed))
-
-    def _show_table(self, shown: bool) -> None:
-        self._shown.setCurrentWidget(self.table if shown else self.card)
-        self.table.fit_columns()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         chart = None if self._past is None else self._past.record.chart

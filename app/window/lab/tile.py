@@ -30,8 +30,6 @@ HEIGHT = 262
 DRAWN_AT = 470.0
 """Pixels of width at which a thumbnail is laid out before it is made small."""
 
-DAY_S = 86_400.0
-ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
 
 
@@ -55,7 +53,7 @@ class LabTile(Button):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows are the gallery's: a button goes to the next one by itself, whatever the direction."""
-        if event.key() in ARROWS:
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down):
             event.ignore()
         else:
             super().keyPressEvent(event)
@@ -157,7 +155,7 @@ def ago(when: float, now: float | None = None) -> str:
         return tr("just now")
     if passed < 3600:
         return tr("{0} min ago").format(int(passed / 60))
-    if passed < DAY_S:
+    if passed < 86_400:
         return tr("{0} h ago").format(int(passed / 3600))
     return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
 

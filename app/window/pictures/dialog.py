@@ -188,7 +188,8 @@ class PictureDialog(QDialog):
         side.setFixedWidth(SIDE)
         lay_out(QVBoxLayout(side), form, REST, margins=NONE)
         top = lay_out(QHBoxLayout(), (self.preview, 1), side, spacing=14)
-        self.copy_command = Button(self.tr("Copy command"), self._copy_command)
+        clipboard = QGuiApplication.clipboard()
+        self.copy_command = Button(self.tr("Copy command"), lambda: clipboard.setText(self.command.full))
         self.copy = Button(self.tr("Copy picture"), self._copy)
         self.save = named(Button(self.tr("Save…"), self._save), primary=True)
         self.save.setDefault(True)
@@ -301,9 +302,6 @@ class PictureDialog(QDialog):
     def _copy(self) -> None:
         clipboard = QGuiApplication.clipboard()
         self.drawing.ask(Job(self.wanted()), lambda png: clipboard.setImage(QImage.fromData(png)))
-
-    def _copy_command(self) -> None:
-        QGuiApplication.clipboard().setText(self.command.full)
 
     # -- Qt --------------------------------------------------------------------------------
 

@@ -44,20 +44,12 @@ MOST_REPEATS: Final = 64
 class Comparison(TaskPage):
     """What differs, what it does to the time of each stage and to the words, and how sure that is.
 
-    Args:
-        sessions: one A/B session, or two sessions.
-        parent: the window.
-        command: the verb with its options, to which the sessions are added.
-        measures: whether the command records the sessions' settings again, which takes a while.
-        unavailable_reason: why nothing can be measured now, or None.
-
-    Signals:
-        measure: record again on this machine; whether until it is decided.
-        wanted: open the session that was recorded.
+    `command`: the verb with its options, to which the sessions are added, one of an A/B or two. `measures`: it records
+    the sessions' settings again. `unavailable_reason`: why nothing can be measured now, or None.
     """
 
-    measure = Signal(bool)
-    wanted = Signal(object)
+    measure = Signal(bool)  # Record again on this machine; whether until it is decided
+    wanted = Signal(object)  # Open the session that was recorded
 
     def __init__(
         self,
@@ -68,10 +60,10 @@ class Comparison(TaskPage):
         unavailable_reason: Callable[[], str | None] = lambda: None,
     ) -> None:
         names = tr(" and ").join(path.name for path in sessions)
-        title = tr("Compare {0} again on this machine") if measures else tr("Compare {0}")
-        begins = (
-            tr("Decoding what the sessions decoded, with both settings in turns …") if measures else tr("Comparing …")
-        )
+        title, begins = tr("Compare {0}"), tr("Comparing …")
+        if measures:
+            title = tr("Compare {0} again on this machine")
+            begins = tr("Decoding what the sessions decoded, with both settings in turns …")
         super().__init__(title.format(names), (*command, *map(str, sessions)), begins, parent)
         self.sessions = tuple(sessions)
         self.times: FrameTimesPage | None = None

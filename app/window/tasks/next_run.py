@@ -135,10 +135,7 @@ def playlist(w: MainWindow) -> None:
     w.bench.ask(PlaylistPage, lambda: PlaylistPage(w))
 
 
-DRAIN_MS: Final = 50
-QUIETEST_DB: Final = -60
-"""Left end of the level meter."""
-
+QUIETEST_DB: Final = -60  # Left end of the level meter
 CLIPPED: Final = 0.99
 
 
@@ -156,8 +153,7 @@ class MicrophonePage(FormPage):
         self.level = QProgressBar(minimum=QUIETEST_DB, maximum=0, value=QUIETEST_DB, textVisible=False)
         describe(self.level, self.tr("Level"))
         lay_out(self.column, self.device, self.state, self.level, self.buttons, REST, spacing=10)
-        self._timer = QTimer(self)
-        self._timer.setInterval(DRAIN_MS)
+        self._timer = QTimer(self, interval=50)
         self._timer.timeout.connect(self._drain)
 
     def accept(self) -> None:
@@ -193,10 +189,13 @@ class MicrophonePage(FormPage):
             parts.append(self.tr("sound was lost {0}×").format(recording.gaps))
         self.state.setText(" · ".join(parts))
 
-    def _finish(self) -> None:
-        recording, self._recording = self._recording, None
+    def _take_recording(self) -> Recording | None:
         self._timer.stop()
-        if recording is not None:
+        recording, self._recording = self._recording, None
+        return recording
+
+    def _finish(self) -> None:
+        if (recording := self._take_recording()) is not None:
             recording.finish()
             self.close()
             self._decode(recording.path)
@@ -204,9 +203,7 @@ class MicrophonePage(FormPage):
     def closeEvent(self, event: QCloseEvent) -> None:
         """However it is closed: a recording that was not finished is removed."""
         super().closeEvent(event)
-        self._timer.stop()
-        recording, self._recording = self._recording, None
-        if recording is not None:
+        if (recording := self._take_recording()) is not None:
             recording.give_up()
 
 

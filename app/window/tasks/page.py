@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QProcess, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QProcess, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -50,8 +50,6 @@ FOLDER: Final = "asrscope-explain-"
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
-TICK_MS: Final = 500
-
 BUTTONS: Final = 3  # In a row below the results, which may be narrow
 
 TABLE: Final = 130
@@ -60,8 +58,6 @@ NAME: Final = 11
 TALLEST_CHART: Final = 300
 """Least heights of a table, of a chart, and of the name of a bar in pixels; most of a chart, unless its names take
 more."""
-
-BAR: Final = QSize(120, 8)
 
 TALLEST: Final = 6
 """Lines of the sentences that speak against a result; more are scrolled to."""
@@ -118,14 +114,10 @@ class TaskPage(Page):
     """The document of a command, when that has ended. Without words nothing runs before `begin`.
 
     `kind`: how long the last one took is known by it.
-
-    Signals:
-        changed: it began, got on, or ended.
-        over: the command has ended, with a result or with the sentence that says why there is none.
     """
 
-    changed = Signal()
-    over = Signal()
+    changed = Signal()  # It began, got on, or ended
+    over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
 
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget, kind: str = "") -> None:
         super().__init__(title, parent)
@@ -150,7 +142,7 @@ class TaskPage(Page):
         self._shown: list[Wrapped | TableModel] = []
         self._make_row(title)
         self._step, self._since = "", 0.0
-        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick = QTimer(self, interval=500)
         self._tick.timeout.connect(self._show_time)
         self.command = Command((), self)
         self.command.let_go()  # nothing runs yet
@@ -164,7 +156,7 @@ class TaskPage(Page):
         self.row = QWidget(self)
         name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
         self.bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
-        self.bar.setFixedSize(BAR)
+        self.bar.setFixedSize(120, 8)
         describe(self.bar, self.tr("Progress of {0}").format(title))
         self.end = Button(self.tr("Cancel"), self.cancel)
         lay_out(QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
@@ -261,11 +253,10 @@ class TaskPage(Page):
 
     def add_banner(self, sentences: Sequence[str]) -> None:
         """Show what speaks against the result, framed, below what is there."""
-        if not sentences:
-            return
-        label = Wrapped("\n".join(sentences))
-        self._shown.append(label)
-        self.add_widget(Boxed(label), 0)
+        if sentences:
+            label = Wrapped("\n".join(sentences))
+            self._shown.append(label)
+            self.add_widget(Boxed(label), 0)
 
     def begin_page(self, title: str) -> None:
         """Show what is added from now on behind a tab."""
@@ -350,9 +341,9 @@ class TaskPage(Page):
             self.show_result(printed)
         except (ValueError, LookupError, TypeError, msgspec.MsgspecError):
             self.state.setText(self.tr("What the command printed cannot be read."))
-            return
-        self.expected_s = time.monotonic() - self._since
-        self.copy.setEnabled(True)
+        else:
+            self.expected_s = time.monotonic() - self._since
+            self.copy.setEnabled(True)
 
     def _copy(self) -> None:
         shown = (p.text(range(p.rowCount())) if isinstance(p, TableModel) else p.text() for p in self._shown)
