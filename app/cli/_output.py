@@ -222,6 +222,12 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def speech_flags(parser: argparse.ArgumentParser, audio: str | None = None, transcripts: str | None = None) -> None:
+    """Add --audio and --transcripts, with their help."""
+    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[], help=audio)
+    parser.add_argument("--transcripts", metavar="FILE", help=transcripts)
+
+
 def picture_arguments(parser: argparse.ArgumentParser, help: str) -> None:
     """Add --png and --theme."""
 

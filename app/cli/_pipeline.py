@@ -64,22 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     source.add_argument("--config", metavar="FILE.toml", help="your own configuration file")
     help = "change one setting; can be repeated (`asrscope options` lists the keys)"
     _output.repeatable(parser, "--set", "key=value", help)
-    parser.add_argument(
-        "--audio",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="audio files, folders or globs, or - for standard input: "
-        f"{formats.READ}, any rate and channels, joined files as well; raw sound by "
-        "--set audio.raw=16000:s16le (default: the bundled synthetic voices)",
-    )
-    parser.add_argument(
-        "--transcripts",
-        metavar="FILE",
-        help="references: TSV or CSV with a header (file, transcript), JSON manifests, Kaldi text (with wav.scp and "
-        "segments beside it), .trn, .transcription, .stm or .ctm; "
-        "without --audio, the files that these name are decoded",
+    _output.speech_flags(
+        parser,
+        f"audio files, folders or globs, or - for standard input: {formats.READ}, any rate and channels, joined files "
+        "as well; raw sound by --set audio.raw=16000:s16le (default: the bundled synthetic voices)",
+        "references: TSV or CSV with a header (file, transcript), JSON manifests, Kaldi text (with wav.scp and "
+        "segments beside it), .trn, .transcription, .stm or .ctm; without --audio, the files named there are decoded",
     )
     parser.set_defaults(repeat=1)
     if repeat:

@@ -33,8 +33,7 @@ OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}  # Options 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="which bench")
     parser.add_argument("--list", action="store_true", help="print the names of the benches")
-    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE")
+    _output.speech_flags(parser)
     help = "device: what must be here (any: an accelerator); default: an accelerator, else the processor"
     parser.add_argument("--require", choices=("cuda", "xpu", "mps", "torch-cpu", "any"), help=help)
     help = "device: these steps, even if done before"
@@ -71,9 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.audio or arguments.transcripts:
             from pipelines.run import playlist
 
-            playlist.build(
-                arguments.audio, arguments.transcripts
-            )  # what is missing is said before anything is measured
+            # What is missing is said before anything is measured.
+            playlist.build(arguments.audio, arguments.transcripts)
         with _output.Progress() as progress:
             tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
     except ModuleNotFoundError as error:

@@ -43,8 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs")
     help = "write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions"
     parser.add_argument("--docs", metavar="FOLDER", help=help)
-    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE")
+    _output.speech_flags(parser)
     _output.json_flag(parser)
 
 

@@ -35,19 +35,22 @@ FOLDER: Final = "crashes"
 KEPT: Final = 20  # Maximum number of reports; the oldest are removed
 
 
-def report(problem: BaseException, words: Sequence[str]) -> Path | None:
-    """Write a report on `problem`, raised by the command line `words`; None if nothing can be written."""
+def fault(problem: BaseException, words: Sequence[str]) -> str:
+    """Write a report on `problem`, raised by the command line `words`; one sentence on both."""
     from app.crash_report import compose
 
-    said = f"{time.strftime('%Y-%m-%d %H:%M:%S %z')}\ncommand: {' '.join(one_line(word) for word in words)}"
-    text = compose(said, details="".join(traceback.format_exception(problem)))
+    when = f"{time.strftime('%Y-%m-%d %H:%M:%S %z')}\ncommand: {' '.join(one_line(word) for word in words)}"
+    report = compose(when, details="".join(traceback.format_exception(problem)))
+    sentence = f"A fault of the program: {type(problem).__name__}"
+    if str(problem):
+        sentence += f" ({one_line(str(problem)).rstrip('.')})"
     for folder in (_folder, tempfile.gettempdir):
         with contextlib.suppress(OSError):
             handle, name = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder())
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            return Path(name)
-    return None
+                file.write(report)
+            return f"{sentence}; the details are in {one_line(name)}."
+    return f"{sentence}; --debug shows the details."
 
 
 def _folder() -> Path:
@@ -58,16 +61,6 @@ def _folder() -> Path:
         with contextlib.suppress(OSError):
             old.unlink()
     return folder
-
-
-def fault(problem: BaseException, words: Sequence[str]) -> str:
-    """Return one sentence for the user: what happened, and where the details are."""
-    said = f"A fault of the program: {type(problem).__name__}"
-    if str(problem):
-        said += f" ({one_line(str(problem)).rstrip('.')})"
-    place = report(problem, words)
-    where = f"the details are in {one_line(str(place))}" if place else "--debug shows the details"
-    return f"{said}; {where}."
 
 
 FAULT = 1

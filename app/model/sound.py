@@ -32,6 +32,9 @@ class SoundError(Exception):
     """Why playback is not possible, in one sentence."""
 
 
+TOO_LONG: Final = f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less."
+
+
 class Piece(NamedTuple):
     """A part of the playback: its start and its frames [first, last)."""
 
@@ -57,14 +60,11 @@ def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
     import soundfile
 
     part = utterance.part
-    start_s = float(part.get("begin_s") or 0.0) + begin * FRAME_S
-    length_s = (end - begin) * FRAME_S
+    start_s, length_s = float(part.get("begin_s") or 0.0) + begin * FRAME_S, (end - begin) * FRAME_S
     if end == utterance.n_frames:
         length_s = max(utterance.audio_s - begin * FRAME_S, length_s)
     if length_s > LONGEST_S:
-        raise SoundError(
-            f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less than {length_s / 60:.0f} minutes."
-        )
+        raise SoundError(TOO_LONG)
     path = Path(utterance.path)
     name = one_line(str(path))
     if part.get("raw"):
@@ -74,18 +74,15 @@ def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
             rate = int(file.samplerate)
             file.seek(min(round(start_s * rate), max(file.frames, 0)))
             samples = file.read(round(length_s * rate), dtype="float32", always_2d=True)
-    except FileNotFoundError:
-        raise SoundError(f"{name} is not there any more.") from None
     except (OSError, RuntimeError) as error:
-        why = "it is not there any more" if not path.exists() else one_line(str(error), 200)
-        raise SoundError(f"{name} cannot be played: {why.rstrip('.')}.") from None
+        why = f"cannot be played: {one_line(str(error), 200).rstrip('.')}"
+        raise SoundError(f"{name} {why if path.exists() else 'is not there any more'}.") from None
     channel = part.get("channel")
+    mono = samples.mean(axis=1)
     if isinstance(channel, int) and not isinstance(channel, bool):
         if not 0 <= channel < samples.shape[1]:
             raise SoundError(f"{name} has no channel {channel}.")
         mono = samples[:, channel]
-    else:
-        mono = samples.mean(axis=1)
     if not len(mono):
         raise SoundError(f"{name} has no sound there any more.")
     return np.ascontiguousarray(np.nan_to_num(mono).clip(-1.0, 1.0)), rate
@@ -110,7 +107,7 @@ def together(utterances: Iterable[Utterance], first: int, last: int) -> tuple[F3
         parts.append(sound)
         samples += len(sound)
         if samples > LONGEST_S * rate:
-            raise SoundError(f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less.")
+            raise SoundError(TOO_LONG)
     if not parts:
         raise SoundError("There is no utterance at the cursor to play.")
     return np.concatenate(parts), rate, places
@@ -145,9 +142,7 @@ class Stream:
 
     @property
     def played_s(self) -> float:
-        if self._zero_s is None:
-            return 0.0
-        return max(float(self._stream.time) - self._zero_s, 0.0)
+        return 0.0 if self._zero_s is None else max(float(self._stream.time) - self._zero_s, 0.0)
 
     def stop(self) -> None:
         self._stream.abort()
