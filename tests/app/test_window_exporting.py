@@ -15,36 +15,27 @@ from app.pictures.request import PictureRequest
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.files import QFileDialog
-from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import PROCESS, Drawing
 
 
 @pytest.fixture
-def window(qtbot, finished):
-    made = MainWindow((sys.executable, "-c", "pass"))
-    qtbot.addWidget(made)
-    made.show()
-    assert made.open_session(finished)
-    yield made
-    made.close()
+def window(opened):
+    return opened
 
 
 @pytest.fixture
 def answer(monkeypatch, tmp_path):
-    """Answer the next file dialog with a name in the test's folder; its arguments are in `requested`."""
+    """Answer the next file dialog with a name in the test's folder; its arguments are in `asked`."""
 
-    def give(name: str, kind: str = "") -> Path:
-        target = tmp_path / name
-
-        def dialog(*words: object) -> tuple[str, str]:
+    def give(name, kind=""):
+        def dialog(*words):
             give.asked = [str(word) for word in words[1:]]
-            return str(target), kind
+            return str(tmp_path / name), kind
 
         monkeypatch.setattr(QFileDialog, "getSaveFileName", dialog)
-        return target
+        return tmp_path / name
 
-    give.asked = []
     return give
 
 
@@ -52,24 +43,23 @@ def answer(monkeypatch, tmp_path):
 def picture(qtbot, window):
     """Open the dialog of a picture and wait for its preview."""
 
-    def opened(*view: str, drawn: bool = True) -> PictureDialog:
+    def begin(*view, drawn=True):
         if view:
             window.desk.docks.go_to(view[0])
         window.actions_.trigger("export.view" if view else "export.desk")
-        (dialog,) = _dialogs()
+        (dialog,) = dialogs()
         if drawn:
             qtbot.waitUntil(lambda: dialog.preview.image is not None)
         return dialog
 
-    return opened
+    return begin
 
 
-def _dialogs() -> list[PictureDialog]:
-    shown = [w for w in QApplication.topLevelWidgets() if w.isVisible()]
-    return [w for w in shown if isinstance(w, PictureDialog)]
+def dialogs():
+    return [w for w in QApplication.topLevelWidgets() if w.isVisible() and isinstance(w, PictureDialog)]
 
 
-def saved(qtbot, dialog: PictureDialog) -> None:
+def saved(qtbot, dialog):
     with qtbot.waitSignal(dialog.written):
         dialog.save.click()
 
@@ -111,7 +101,7 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
         target = answer(f"{size[0]}.png")
         saved(qtbot, dialog)
         dialog.close()
-        qtbot.waitUntil(lambda: not _dialogs())
+        qtbot.waitUntil(lambda: not dialogs())
         files.append(target.read_bytes())
         window.notices.info("Something to know.")
         window.desk.form.hide()

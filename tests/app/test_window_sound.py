@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import soundfile
 from PySide6.QtCore import Qt
+from shown_windows import errors
 
 from app.model import sound
-from app.model.sound import Piece, Sound, SoundError, frame_at, pieces_of, read, together
+from app.model.sound import Piece, SoundError, frame_at, pieces_of, read, together
 from profiler.session.model import Utterance
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -166,42 +167,43 @@ def test_a_replay_or_another_session_is_silence(opened, output):
     assert output.stopped == 2
 
 
-def fails_to_load(name: str) -> None:
-    raise OSError("PortAudio library not found")
+def fails_to_load(name, *_):
+    if name == "sounddevice":
+        raise OSError("PortAudio library not found")
+
+
+def none(**_):
+    raise ValueError("No output device matching")
+
+
+NO_DEVICE = SimpleNamespace(PortAudioError=RuntimeError, query_devices=none)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("here", ["package", "PortAudio", "device", "as it is"])
-def test_what_is_absent_is_said_in_one_sentence(opened, here, monkeypatch):
-    """As it is: on a machine of tests one of the three is absent."""
-
-    def none(**_: object) -> None:
-        raise ValueError("No output device matching")
-
-    known = {
-        "package": (None, "sounddevice is not installed"),
-        "device": (SimpleNamespace(PortAudioError=RuntimeError, query_devices=none), "no audio device"),
-    }
-    if here in known:
-        module, why = known[here]
-        monkeypatch.setitem(sys.modules, "sounddevice", module)
-    elif here == "PortAudio":
-        why = "no PortAudio"
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (None, "sounddevice is not installed"),
+        (NO_DEVICE, "no audio device"),
+        ("without PortAudio", "no PortAudio"),
+        ("as it is", "Sound cannot be played"),  # on a machine of tests one of the three is absent
+    ],
+)
+def test_what_is_absent_is_said_in_one_sentence(opened, module, why, monkeypatch):
+    if module == "without PortAudio":
         monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
-        finder = SimpleNamespace(find_spec=lambda name, *_: fails_to_load(name) if name == "sounddevice" else None)
-        monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
-    else:
-        why = "Sound cannot be played"
-    reported: list[str] = []
+        monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=fails_to_load), *sys.meta_path])
+    elif module != "as it is":
+        monkeypatch.setitem(sys.modules, "sounddevice", module)
+    reported = []
     opened.sound.failed.connect(reported.append)
     opened.playhead.seek(100)
     opened.sound.toggle()
-    if here == "as it is" and opened.sound.playing:
+    if module == "as it is" and opened.sound.playing:
         opened.sound.stop()
         return
-    assert len(reported) == 1
-    assert why in reported[0]
-    assert reported[0].count(". ") == 0
-    assert reported[0].endswith(".")
-    assert [b.text for b in opened.notices.banners if b.kind == "error"] == reported
-    assert isinstance(opened.sound, Sound)
+    (sentence,) = reported
+    assert why in sentence
+    assert sentence.count(". ") == 0
+    assert sentence.endswith(".")
+    assert errors(opened) == reported

@@ -70,8 +70,8 @@ class PathBox(QLineEdit):
         return menu
 
     def choose(self) -> None:
-        named = not self.path or self.path in self._names
-        start = "" if named else str(Path(self.path).parent)
+        shipped = not self.path or self.path in self._names
+        start = "" if shipped else str(Path(self.path).parent)
         if self._folder:
             found = QFileDialog.getExistingDirectory(self.window(), self._title, start)
         else:
@@ -152,7 +152,6 @@ ROW_HEIGHT = 29
 
 TWO_LINES = 0.9  # Size of a title that takes two lines of a row
 
-UNBOUNDED = 2_000_000_000
 FOLDERS = ("directory", "folder")
 
 
@@ -269,8 +268,7 @@ class Field(QWidget):
         if option.type in ("int", "float"):
             whole = option.type == "int"
             number = NumberBox(whole=whole)
-            low, high = option.minimum, option.maximum
-            number.setRange(-UNBOUNDED if low is None else low, UNBOUNDED if high is None else high)
+            number.setRange(option.minimum or 0, option.maximum or 0)
             number.set_unit(suffix, {float(value): self.tr(word) for value, word in option.words.items()})
             number.steps = option.steps
             number.valueChanged.connect(lambda v: edited(int(v) if whole else v))
