@@ -31,13 +31,9 @@ def rows(page: Page) -> dict[str, str]:
     return {model.index(row, 0).data(): model.index(row, last).data() for row in range(model.rowCount())}
 
 
-def test_the_terms_are_explained(page):
+def test_the_terms_are_explained_and_about_has_the_versions(page):
     found = rows(page("help.terms"))
-    assert {"RTF", "WER", "frame", "senone", "grade A", "grade D", "verdict"} <= set(found)
-    assert set(PART_NAMES.values()) <= set(found)
-
-
-def test_about_has_the_versions(page):
+    assert {"RTF", "WER", "frame", "senone", "grade A", "grade D", "verdict", *PART_NAMES.values()} <= set(found)
     made = page("help.about")
     assert "asrscope" in made.lead.text()
     assert {"numpy", "torch"} <= set(rows(made))

@@ -7,7 +7,6 @@ from pathlib import Path
 import lab_worker
 import psutil
 import pytest
-from command_line import python
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -233,28 +232,6 @@ def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeyp
     monkeypatch.undo()
     made.actions_.trigger("page.welcome")
     assert made.pages.currentWidget() is made.welcome
-
-
-def test_the_page_loads_nothing_heavy(tmp_path):
-    reported = python(
-        """
-        import sys
-        from app.application import application
-        from app.window.main_window import MainWindow
-        app = application()
-        window = MainWindow()
-        window.show()
-        window.show_lab()
-        app.processEvents()
-        window.grab()
-        window._lab.show_lab("matrix-orders")
-        window.grab()
-        window.close()
-        print([m for m in ("torch", "numba", "llvmlite", "scipy", "soundfile") if m in sys.modules])
-        """,
-        tmp_path,
-    )
-    assert reported.split() == ["[]"]
 
 
 REAL = "access-orders"

@@ -83,26 +83,20 @@ def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
     assert "--transcripts" not in words
 
 
-@pytest.mark.parametrize(
-    ("texts", "says"),
-    [
+def test_how_many_trials_there_will_be_or_what_is_wrong(made):
+    for texts, says in (
         ((), "Enter values: 7,9,12 or, for a range of numbers, 7..13."),
         (("search.beam=7,9,12", "frames.skip=1,2"), "6 combinations; each is tried once."),
-        (("search.beam=7..13",), "24 trials, chosen by Optuna's sampler."),
+        (("search.beam=7..13", ""), "24 trials, chosen by Optuna's sampler."),
         (("block=1..64",), "24 trials, chosen by Optuna's sampler."),
         (("search.beam=9..8",), "search.beam=9..8 is an empty range; the lower end comes first."),
         (("search.beam=7,nine",), "search.beam must be a number from 1 to 40, not 'nine'."),
         (("block=8,16", "block=4,8"), "A setting has two rows; enter all its values in one."),
-    ],
-)
-def test_how_many_trials_there_will_be_or_what_is_wrong(made, texts, says):
-    enter(made, *texts)
-    assert made.remark.text() == says
-    assert made.take.isEnabled() == ("trial" in says or "combination" in says)
-
-
-def test_nothing_to_minimise_is_no_sweep(made):
-    enter(made, "block=8,16")
+    ):
+        enter(made, *texts)
+        assert made.remark.text() == says
+        assert made.take.isEnabled() == ("trial" in says or "combination" in says)
+    enter(made, "block=8,16", "")
     for box in made.objectives.values():
         box.setChecked(False)
     assert made.remark.text() == "Choose at least one objective."

@@ -36,10 +36,10 @@ def test_zoom_and_pan_stay_within_the_session():
     assert axis.visible == (50.0, 100.0)
 
 
-@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf")])
-def test_an_impossible_zoom_is_refused(factor):
-    with pytest.raises(ValueError, match="zoom factor"):
-        finished(10.0).zoom(factor)
+def test_an_impossible_zoom_is_refused():
+    for factor in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="zoom factor"):
+            finished(10.0).zoom(factor)
 
 
 def test_a_run_grows_from_the_left_and_then_scrolls():
@@ -117,12 +117,8 @@ def test_selection_is_ordered_and_whole_frames(qtbot):
     assert axis.selected_frames == (300, 700)
     axis.select(5.0, 5.001)
     assert axis.selected is None
-
-
-def test_selection_ends_with_the_session():
-    axis = finished(10.0)
-    axis.select(8.0, 400.0)
-    assert axis.selected == (8.0, 10.0)
+    axis.select(98.0, 400.0)
+    assert axis.selected == (98.0, 100.0), "it ends with the session"
 
 
 @given(
