@@ -5,7 +5,7 @@ The exercises stand in `kernel_walls` and `search_walls`.
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,24 +75,13 @@ def runs(module: Any, *kernels: str) -> Callable[[Exercise], Exercise]:
     return enter
 
 
-def kernel_files() -> Iterator[Path]:
-    """The files of the rooms that define compiled functions."""
-    for room in ROOMS:
-        for file in sorted((ROOT / room).rglob("*.py")):
-            if re.search(r"^ *@(numba\.)?njit", file.read_text(encoding="utf-8"), re.MULTILINE):
-                yield file
-
-
-def module_of(file: Path) -> str:
-    """The name by which a file is imported."""
-    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
-
-
 def kernels() -> set[str]:
     """All compiled functions of the rooms."""
-    return {
-        f"{name}.{attribute}"
-        for name in map(module_of, kernel_files())
-        for attribute, value in vars(importlib.import_module(name)).items()
-        if isinstance(value, Dispatcher) and value.py_func.__module__ == name
-    }
+    found = set()
+    for file in [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]:
+        if re.search(r"^ *@(numba\.)?njit", file.read_text(encoding="utf-8"), re.MULTILINE):
+            name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            values = vars(importlib.import_module(name)).items()
+            own = {key for key, value in values if isinstance(value, Dispatcher) and value.py_func.__module__ == name}
+            found |= {f"{name}.{key}" for key in own}
+    return found

@@ -1,4 +1,4 @@
-"""Kernels outside of scoring: none leaves its arrays, none is called around the place that checks them."""
+"""Kernels outside of scoring: none leaves its arrays, and those of the search get no others."""
 
 import json
 import signal

@@ -53,7 +53,7 @@ class FrameRule:
 
         `first` counts the utterance's frames before these; `skip` ≥ 2 is `frames.skip`.
         """
-        return np.arange(first, first + len(features)) % skip == 0
+        return np.arange(first, first + len(features)) % skip == 0  # type: ignore[no-any-return]
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the stages that `choose` records, for blocks of `frames` frames."""

@@ -1,6 +1,5 @@
 """Neural nets while decoding: settings that change between blocks, and which frame each score comes from."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -9,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.config import Config, assign, check, presets
-from pipelines.models import shrink
+from pipelines.config import Config, ConfigError, assign, check, presets
+from pipelines.models import nets, shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer, Net
 from pipelines.run.control import Control
@@ -20,9 +19,9 @@ from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 from tests.pipelines.net_files import card, forward, net, write
-from tests.pipelines.whole_runs import model
-from tests.waiting import PATIENCE_S
+from tests.pipelines.whole_runs import model, speech
 
 LANE = NullLane()
 NAT = 2e-3
@@ -201,60 +200,94 @@ def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base):
     assert names <= set(scorer.costs())
 
 
+# -- shipped nets, and what cannot be ----------------------------------------------------------------
+
+DNN = presets.load("dnn").config
+
+
+def scored(config: Config, features: Array, block: int) -> Array:
+    scorer = build_scorer(config, model())
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    parts = []
+    for at in range(0, len(features), block):
+        part = padded[at : min(at + block, len(features)) + beyond]
+        parts.append(scorer.score(part, at, NullLane()).copy())
+    return np.concatenate(parts)
+
+
+@each("block", [1, 7, 200])
+def test_a_shipped_net_scores_speech_as_the_formula_does(block):
+    shipped = nets.load(nets.find(DNN.dnn.net))
+    found = scored(DNN, speech(), block)
+    assert len(speech()) > 64  # more than is scored at once
+    chosen = [0, 1, 40, 70, len(speech()) - 1]
+    assert np.abs(found - forward(shipped, speech()))[chosen].max() < 2e-3
+
+
+def test_integers_change_scores_by_less_than_the_search_notices():
+    exact, quick = (scored(assign(DNN, {"dnn.dtype": d}), speech(), 16) for d in ("fp32", "int8"))
+    exact, quick = (x - x.max(1, keepdims=True) for x in (exact, quick))
+    near = exact > -20  # nats below the best: what a beam can keep
+    assert np.abs(exact - quick)[near].mean() < 0.15
+    assert (exact.argmax(1) == quick.argmax(1)).mean() > 0.9
+
+
+def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path):
+    made = net(card(Layer(16), senones=model().n_senones, heads=2))
+    config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32))})
+    scorer = build_scorer(config, model())
+    features = with_context(speech()[:20], scorer.context)
+    beyond = sum(scorer.context)
+    scorer.score(features[: 5 + beyond], 0, NullLane())
+    scorer.configure(assign(config, {"frames.skip": 2, "frames.rule": "multi-frame"}))
+    found = scorer.score(features[5 : 10 + beyond], 5, NullLane())
+    # Frame 5 is no multiple of 2, but nothing has been through the hidden layers for the heads yet.
+    for t, (start, head) in enumerate([(5, 0), (6, 0), (6, 1), (8, 0), (8, 1)]):
+        expected = forward(made, speech()[:20], head)[start]
+        assert np.abs(found[t] - expected).max() < 2e-3
+    four = assign(config, {"frames.skip": 4, "frames.rule": "multi-frame"})
+    assert scorer.needs(four) is not None
+    with pytest.raises(ModelError, match=r"answers for 2 frames at once; .* needs 4"):
+        scorer.make_ready(four, lambda *_: None, lambda: False)
+
+
+def test_what_cannot_be_says_why(tmp_path):
+    small = str(write(tmp_path, net(card(Layer(8)))))
+    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
+        build_scorer(assign(DNN, {"dnn.net": small}), model())
+    with pytest.raises(ModelError, match="There is no net 'nobody'"):
+        build_scorer(assign(DNN, {"dnn.net": "nobody"}), model())
+    with pytest.raises(ModelError, match="The net base answers for 1 frame at once"):
+        build_scorer(assign(DNN, {"frames.rule": "multi-frame", "frames.skip": 2}), model())
+    with pytest.raises(ConfigError, match=r"frames\.rule=multi-frame acts only with dnn\.senones = all"):
+        check(assign(DNN, {"frames.rule": "multi-frame", "dnn.senones": "active"}))
+    with pytest.raises(ConfigError, match="acts only with model = ptm, continuous or single"):
+        check(assign(DNN, {"frames.rule": "conditional"}))
+
+
 # -- in a real run ------------------------------------------------------------------------------------
 
 
-class Person(Control):
-    """Asks for one change after the other, each when the one before has been made ready."""
-
-    def __init__(self, *asks: tuple[int, str, object]) -> None:
-        super().__init__()
-        self.asks = list(asks)
-
-    @property
-    def stopping(self) -> bool:
-        for thread in threading.enumerate():
-            if thread.name.startswith("preparing"):
-                thread.join(PATIENCE_S)
-        while self.asks and self.frame >= self.asks[0][0]:
-            _, key, value = self.asks.pop(0)
-            self.ask(key, value)
-        return super().stopping
-
-
 @pytest.mark.slow
-def test_a_run_changes_nets_and_arithmetics(base, bundled_speech, tmp_path):
+def test_a_run_changes_its_net(base, bundled_speech, tmp_path):
     quick = assign(presets.load("gmm-quick").config, {"model": "dnn"})
     other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}
-    person = Person(
-        (40, "dnn.product", "simd"),
-        (80, "dnn.senones", "active"),
-        (120, "dnn.dtype", "int8"),
-        (160, "dnn.net", other["dnn.net"]),
-        (200, "frames.skip", 2),
-        (240, "dnn.shrink", "low-rank"),
-        (280, "dnn.net", "base"),
-        (320, "dnn.net", "nobody"),
-    )
+    control = Control()
+    control.ask("dnn.net", other["dnn.net"])
     files = tuple(str(bundled_speech / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac"))
     path = tmp_path / "nets.asrs"
     transcripts = str(bundled_speech / "transcripts.tsv")
-    outcome = execute(Request(quick, "test", files, transcripts, path), person, lambda *_: None)
+    outcome = execute(Request(quick, "test", files, transcripts, path), control, lambda *_: None)
     assert outcome.state == "closed"
     with closing(Session.open(path)) as session:
         markers = [m for m in session.markers if m.kind == "option"]
-        assert len(markers) == 8
-        for marker in markers[:-1]:
-            assert 0 <= marker.applied_frame - marker.asked_frame <= 2 * quick.block
-        assert markers[-1].applied_frame is None
-        (error,) = [m for m in session.markers if m.kind == "error"]
-        assert "There is no net 'nobody'" in error.text
+        assert [marker.applied_frame is not None for marker in markers] == [True]
         laws = {(stage, epoch) for stage, epoch in session.costs}
         groups = {number: stage.group for number, stage in session.stages.items()}
         recorded = set(zip(session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True))
         assert {(s, e) for s, e in recorded if groups[s] == "scoring"} <= laws
         assert session.utterances[0].errors is None
         # What a view shows of the nets stands in the session: it need not look for their files.
-        nets = session.meta["nets"]
-        assert nets[other["dnn.net"]] == {"context": [7, 3]}
-        assert set(nets) == {c.tree["dnn"]["net"] for c in session.configs}
+        named = session.meta["nets"]
+        assert named[other["dnn.net"]] == {"context": [7, 3]}
+        assert set(named) == {c.tree["dnn"]["net"] for c in session.configs}

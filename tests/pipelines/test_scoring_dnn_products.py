@@ -14,7 +14,7 @@ from pipelines.config.dnn import Dnn
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn, thread_pool
 from pipelines.scoring.blocks import Meter
-from pipelines.scoring.dnn import integers
+from pipelines.scoring.dnn import QuantisedNet, integers
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 from pipelines.scoring.dnn.products import PRODUCTS
@@ -24,7 +24,8 @@ from pipelines.scoring.simd.vector import LANES, has_feature
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from tests.each import each
-from tests.pipelines.net_files import card, forward, net
+from tests.pipelines.net_files import SHAPES as NET_SHAPES
+from tests.pipelines.net_files import card, forward, net, padded, utterance
 
 ROUNDING = 2.0**-24
 DENSE = ("blas", "scalar", "simd")
@@ -191,6 +192,41 @@ def test_each_stage_counts_the_operations_that_torch_counts(kind):
         # The column of biases is one more input; in integers the bias is added to the restored sums.
         biases = 0 if kind == "int8" else 2 * frames * len(weight)
         assert counted - biases == pytest.approx(counter.get_total_flops(), rel=1e-12)
+
+
+@each("layers", NET_SHAPES)
+def test_a_net_in_integers_is_the_formula_rounded_twice(layers):
+    made, features = net(card(*layers)), utterance()
+    quantised = QuantisedNet(made, 1, 32)
+    spliced = quantised.splice(padded(features, quantised), Meter()).copy()
+    scores = np.empty((len(features), 50), np.float32)
+    quantised.score(spliced, scores, Meter())
+    expected = rounded(made, spliced[:, :-1])
+    # The same roundings but for a few values that lie between two integers.
+    assert np.median(np.abs(scores - expected)) < 1e-3
+    assert np.abs(scores - expected).max() < 0.05 * np.abs(expected).max()
+    exact = forward(made, features)
+    assert np.abs(scores - exact).mean() < 0.03 * np.abs(exact).mean()
+    quantised.begin_some(spliced, Meter())
+    active, some = np.array([49, 3], np.int64), np.zeros_like(scores)
+    quantised.score_some(2, 9, active, some, Meter())
+    np.testing.assert_allclose(some[2:9, active], scores[2:9, active], rtol=1e-5, atol=1e-5)
+    some[2:9, active] = 0
+    assert not some.any()
+
+
+def rounded(made: Any, x: Array) -> Array:
+    """The net with weights and activations rounded to 255 steps, in float64."""
+
+    def steps(values: Array) -> Array:
+        scale = np.abs(values).max(1, keepdims=True).astype(np.float32) / np.float32(127)
+        whole: Array = np.rint(values / scale) * scale
+        return whole
+
+    for weight, bias, relu in [*made.matrices(), (*made.head(0), False)]:
+        x = steps(x).astype(np.float64) @ steps(weight).T.astype(np.float64) + bias
+        x = np.maximum(x, 0) if relu else x
+    return x
 
 
 # -- products of 8-bit integers --------------------------------------------------------------------

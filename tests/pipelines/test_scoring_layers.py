@@ -173,14 +173,6 @@ def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
             np.testing.assert_array_equal(other[t][needed], rows[t][needed])
 
 
-def test_without_active_senones_nothing_is_done(scorer, features):
-    made = configured(scorer, gmm__senones="active")
-    state = made.prepare(features[:2], 0, LANE)
-    nothing = np.empty(0, np.int64)
-    assert np.isfinite(made.frame(state, 0, nothing)).all()
-    assert np.isfinite(made.frame(state, 1, None)).all()
-
-
 @each("value", [np.nan, np.inf, -np.inf, 1e30])
 @each("rule", ["active", "ci", "active-ci"])
 def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rule, value):

@@ -100,29 +100,25 @@ def test_preparing_can_be_cancelled(families, method, tmp_path, monkeypatch):
             strategy.needs(config.gmm).make(quietly, lambda: True)
 
 
-def test_what_cannot_be_combined_is_refused_in_one_sentence():
-    for changes in (
-        {"gmm.component": "partial-distance"},
-        {"gmm.component": "partial-distance", "gmm.selection.method": "vq"},
-        {"gmm.component": "int8", "gmm.selection.method": "vq-table"},
-        {"gmm.component": "max", "gmm.selection.method": "top-n"},
-        {"gmm.component": "int8", "gmm.selection.method": "vq"},
-    ):
-        with pytest.raises(ConfigError, match=r"acts only with gmm\.selection"):
-            settings.check(assign(Config(), changes))
-    untied = assign(Config(), {"model": "continuous", "gmm.senones": "ci"})
-    with pytest.raises(ConfigError, match=r"acts only with gmm\.senones = all"):
-        settings.check(assign(untied, {"gmm.selection.method": "clusters"}))
-    with pytest.raises(ConfigError, match=r"acts only with gmm\.senones = all"):
-        settings.check(assign(untied, {"gmm.component": "int8"}))
-    tied = assign(Config(), {"gmm.senones": "active", "gmm.selection.method": "vq"})
-    with pytest.raises(ConfigError, match="or with model = continuous or single-stream"):
-        settings.check(tied)
+UNTIED = {"model": "continuous", "gmm.senones": "ci"}
+
+
+@each(
+    "refused, sentence",
+    [
+        ({"gmm.component": "partial-distance", "gmm.selection.method": "vq"}, r"acts only with gmm\.selection"),
+        ({"gmm.component": "int8", "gmm.selection.method": "vq"}, r"acts only with gmm\.selection"),
+        ({"gmm.component": "max", "gmm.selection.method": "top-n"}, r"acts only with gmm\.selection"),
+        (UNTIED | {"gmm.selection.method": "clusters"}, r"acts only with gmm\.senones = all"),
+        (UNTIED | {"gmm.component": "int8"}, r"acts only with gmm\.senones = all"),
+        ({"gmm.senones": "active", "gmm.selection.method": "vq"}, "or with model = continuous or single-stream"),
+    ],
+)
+def test_what_cannot_be_combined_is_refused_in_one_sentence(refused, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        settings.check(assign(Config(), refused))
     for component in ("full", "int8", "max"):
-        fits = {"gmm.component": component, "gmm.selection.method": "vq-tree"}
-        settings.check(assign(untied, fits))
-    fits = {"gmm.component": "partial-distance", "gmm.selection.method": "top-n"}
-    settings.check(assign(Config(), fits))
+        settings.check(assign(Config(), UNTIED | {"gmm.component": component, "gmm.selection.method": "vq-tree"}))
 
 
 def test_lists_of_another_model_are_other_lists(models, families):
