@@ -14,20 +14,9 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.models.onnx import graph as onnx
 from tests.each import each
+from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net
-from tests.pipelines.onnx_files import (
-    attribute,
-    ends,
-    integer,
-    model,
-    needs_onnx,
-    node,
-    of_net,
-    part,
-    tensor,
-    varint,
-    write,
-)
+from tests.pipelines.onnx_files import attribute, ends, integer, model, needs_onnx, node, of_net, part, tensor, write
 
 pytestmark = [needs_onnx]
 
@@ -74,8 +63,13 @@ def listed(name: str, field: int, kind: int, shape: Sequence[int], *values: byte
 
 def test_every_way_to_write_a_tensor_is_read(tmp_path):
     flat = WEIGHT.ravel()
-    half = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7BFF))
-    packed_shape = part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
+    half = listed("h", 5, 10, [2], onnx_files.varint(0x3C00) + onnx_files.varint(0x7BFF))
+    packed_shape = (
+        part(1, onnx_files.varint(2))
+        + integer(2, 7)
+        + part(8, "i")
+        + part(7, onnx_files.varint(-1) + onnx_files.varint(5))
+    )
     content = one_product(
         part(5, half),
         part(5, packed_shape),
@@ -84,7 +78,7 @@ def test_every_way_to_write_a_tensor_is_read(tmp_path):
     )
     read = onnx.load(write(tmp_path, MADE, content))
     assert read.constants == {"w": ((INPUTS, 50), 4 * INPUTS * 50), "h": ((2,), 4), "i": ((2,), 16), "d": ((), 8)}
-    infinite = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7C00))
+    infinite = listed("h", 5, 10, [2], onnx_files.varint(0x3C00) + onnx_files.varint(0x7C00))
     with pytest.raises(ModelError, match="h holds a value that is not a finite number"):
         onnx.load(write(tmp_path, MADE, one_product(part(5, infinite))))
 
@@ -104,6 +98,8 @@ NAN = WEIGHT.copy()
 NAN[3, 4] = np.nan
 EXTERNAL = part(13, part(1, "location") + part(2, "../../etc/passwd"))
 LOOP = node("Loop", ["x"], ["y"], part(5, part(1, "body") + part(6, part(2, "inner"))))
+TWO_VALUES = node("Constant", [], ["y"], part(5, attribute("value", tensor("", WEIGHT)) + part(5, EXTERNAL)))
+"""The second is merged into the first by other readers."""
 
 HOSTILE: list[tuple[bytes, str]] = [
     (b"", "is not a whole ONNX file: it holds no graph"),
@@ -114,24 +110,8 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(weight=tensor("w", NAN)), "w holds a value that is not a finite number"),
     (one_product(weight=tensor("w", WEIGHT, EXTERNAL)), "w lies in another file"),
     (one_product(weight=tensor("w", WEIGHT, integer(14, 1))), "w lies in another file"),
-    (
-        one_product(nodes=[node("Constant", [], ["y"], value=tensor("", WEIGHT, EXTERNAL))]),
-        "y lies in another file",
-    ),
-    (
-        one_product(
-            nodes=[
-                # A second value is merged into the first by other readers.
-                node(
-                    "Constant",
-                    [],
-                    ["y"],
-                    part(5, attribute("value", tensor("", WEIGHT)) + part(5, EXTERNAL)),
-                )
-            ]
-        ),
-        "y lies in another file",
-    ),
+    (one_product(nodes=[node("Constant", [], ["y"], value=tensor("", WEIGHT, EXTERNAL))]), "y lies in another file"),
+    (one_product(nodes=[TWO_VALUES]), "y lies in another file"),
     (
         one_product(weight=tensor("w", WEIGHT, shape=[10**9, 10**9])),
         rf"w has the shape \[1000000000, 1000000000\], {10**18} numbers, and the file holds {WEIGHT.size}",
@@ -143,18 +123,15 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(part(15, b"")), "holds a sparse tensor"),
     (one_product(nodes=[LOOP]), "the operator Loop 'y' holds a graph of its own"),
     (
-        one_product(
-            nodes=[node("ConstantOfShape", ["x"], ["c"]), node("LSTM", ["x", "w", "w"], ["y"])]
-        ),
+        one_product(nodes=[node("ConstantOfShape", ["x"], ["c"]), node("LSTM", ["x", "w", "w"], ["y"])]),
         "the operator LSTM carries what it heard from frame to frame .a recurrent net.; only feed-forward nets",
     ),
-    (
-        one_product(nodes=[node("ConstantOfShape", ["x"], ["y"])]),
-        "the operator ConstantOfShape 'y' makes a tensor of a size that only its values tell",
-    ),
-    (
-        one_product(nodes=[node("NonZero", ["x"], ["y"])]),
-        "the operator NonZero 'y' makes a tensor of a size that only its values tell",
+    *(
+        (
+            one_product(nodes=[node(name, ["x"], ["y"])]),
+            f"{name} 'y' makes a tensor of a size that only its values tell",
+        )
+        for name in ("ConstantOfShape", "NonZero")
     ),
     (one_product(nodes=[node("RandomNormalLike", ["x"], ["y"])]), "'y' is random; a net to score with is not"),
     (
@@ -173,17 +150,14 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(inputs=[ends("x", ["n", 6, 39])]), r"has the shape \[n, 6, 39\]"),
     (one_product(inputs=[ends("x", None)]), r"has the shape \[\]"),
     (one_product(inputs=[ends("x", ["n", INPUTS], kind=7)]), "is no tensor of 32-bit floats"),
-    (
-        one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]),
-        r"has 2 inputs \(x, state\)",
-    ),
+    (one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]), r"has 2 inputs \(x, state\)"),
     (
         one_product(outputs=[ends("y", ["n", 49])]),
         r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\] \(the senones\)",
     ),
     (one_product(outputs=[ends("y", [1, 50])]), "a fixed number of frames"),
     (one_product(outputs=[ends("y", ["n", 50]), ends("z", ["n", 50])]), r"has 2 outputs \(y, z\)"),
-]  # fmt: skip
+]
 
 
 @each("content, sentence", HOSTILE)
