@@ -127,12 +127,6 @@ def test_a_random_tree_gives_the_pdfs_that_it_was_written_for(seed):
         assert read.pdf(window, pdf_class) == answer(window, pdf_class)
 
 
-@pytest.mark.parametrize("kind", ["F", "D"])
-def test_matrices_of_single_and_double_precision(kind):
-    rows = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float32)
-    np.testing.assert_array_equal(reader(writer.matrix(rows, kind)).matrix("a matrix"), rows)
-
-
 def test_numbers_and_tokens_that_are_none():
     with pytest.raises(ModelError, match="text form"):
         Reader(b"<TransitionModel> <Topology>", Path("final.mdl"))

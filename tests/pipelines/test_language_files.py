@@ -79,21 +79,6 @@ def test_arpa_round_trip(small, tmp_path):
     assert arpa.read(tmp_path / "m.arpa", max_order=1).order == 1
 
 
-def test_arpa_is_read_by_pocketsphinx(small, tmp_path):
-    import pocketsphinx
-
-    model, _ = small
-    write_arpa(model, tmp_path / "m.arpa")
-    logmath = pocketsphinx.LogMath()
-    config = pocketsphinx.Config(loglevel="FATAL")
-    peer = pocketsphinx.NGramModel(config, logmath, str(tmp_path / "m.arpa"))
-    base = np.log(1.0001)
-    for gram in model.ids[2][:50]:
-        value = float(model.score(gram[None])[0])
-        theirs = peer.prob([model.words[i] for i in gram[::-1]]) * base
-        assert theirs == pytest.approx(value, abs=5 * base)
-
-
 def test_every_truncation_is_refused(small, tmp_path):
     _, path = small
     data = path.read_bytes()
@@ -103,6 +88,9 @@ def test_every_truncation_is_refused(small, tmp_path):
         cut.write_bytes(data[:length])
         with pytest.raises(LanguageModelError):
             lm_bin.read(cut)
+    cut.write_bytes(b"\x7fELF" + bytes(range(256)))
+    with pytest.raises(LanguageModelError, match="Trie Language Model"):
+        lm_bin.read(cut)
 
 
 @each("bits", [0x7FA00000, 0x7FC00000, 0xFF800000])
@@ -237,14 +225,6 @@ def test_damaged_packing_is_refused(small, tmp_path):
             path.write_bytes(damaged)
             with pytest.raises(LanguageModelError, match=f"m.arpa.gz is a damaged {kind} file"):
                 arpa.read(path)
-
-
-def test_foreign_files(tmp_path):
-    (tmp_path / "foreign").write_bytes(b"\x7fELF" + bytes(range(256)))
-    with pytest.raises(LanguageModelError, match="Trie Language Model"):
-        lm_bin.read(tmp_path / "foreign")
-    with pytest.raises(LanguageModelError):
-        arpa.read(tmp_path / "foreign")
 
 
 def arpa_text(levels):

@@ -109,17 +109,6 @@ def test_sums_above_one_are_scaled_down():
     assert distribution(fixed, [2]).sum() == pytest.approx(1.0, abs=1e-5)
 
 
-def test_score_backs_off_by_hand():
-    model = ngram.make(
-        ["<s>", "</s>", "a", "b"],
-        (np.arange(4, dtype="i4")[:, None], np.array([[2, 3]], "i4")),
-        (np.log([1e-40, 0.2, 0.5, 0.3]), np.log([0.9])),
-        (np.log([1.0, 1.0, 0.25, 1.0]),),
-    )
-    grams = np.array([[2, 3], [2, 2], [3, 2]], "i4")
-    np.testing.assert_allclose(np.exp(model.score(grams)), [0.9, 0.25 * 0.5, 0.5])
-
-
 def test_most_probable_is_deterministic_and_ordered():
     model = random_model(3, 6, 1)
     words = ngram.most_probable(model, [*model.words[2:], "unheard"], 4)
