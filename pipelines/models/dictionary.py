@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from pipelines.models.language.lines import fields
+from pipelines.models.language.arpa import fields
 from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line, printable

@@ -11,7 +11,7 @@ that every frame is defined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -173,8 +173,3 @@ class Net:
     def context(self) -> tuple[int, int]:
         reach = [(0, 0), *(self.reach[name] for name in (INPUT, IVECTOR) if name in self.reach)]
         return max(left for left, _ in reach), max(right for _, right in reach)
-
-
-def spread(parts: Sequence[Part], offsets: Sequence[int]) -> tuple[Part, ...]:
-    """The input of a component that takes `parts` at each of `offsets`."""
-    return tuple(tuple(term.shifted(by) for term in part) for by in offsets for part in parts)

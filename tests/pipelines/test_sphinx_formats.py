@@ -10,7 +10,7 @@ import refusing
 import sphinx_writer as writer
 
 from pipelines.models import sphinx
-from pipelines.models.sphinx import ModelError, mdef, parameters, sendump
+from pipelines.models.sphinx import ModelError, mdef, parameters
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from profiler.errors import BadInput
 from tests.each import each
@@ -130,7 +130,7 @@ def test_mixture_weights_are_normalised_and_floored(tmp_path):
 def test_sendump_of_bytes(tmp_path, order, padding):
     levels = np.random.default_rng(3).integers(0, 256, (3, 4, 7), dtype=np.uint8)
     (tmp_path / "sendump").write_bytes(writer.sendump_8(levels, order, padding))
-    weights = sendump.read(tmp_path / "sendump", 3, 4, 7)
+    weights = parameters.read_sendump(tmp_path / "sendump", 3, 4, 7)
     expected = [writer.probability(int(v)) for v in levels.ravel()]
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
 
@@ -144,7 +144,7 @@ def test_sendump_of_clusters(tmp_path, bits, count, senones):
     codebook = [int(v) for v in rng.permutation(200)[:16]]
     data = writer.sendump_clustered(levels, codebook, bits, count)
     (tmp_path / "sendump").write_bytes(data)
-    weights = sendump.read(tmp_path / "sendump", 3, 5, senones)
+    weights = parameters.read_sendump(tmp_path / "sendump", 3, 5, senones)
     expected = [writer.probability(codebook[v]) for v in levels.ravel()]
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
 

@@ -23,7 +23,7 @@ from pipelines.models.ctc.net import Ctc
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import mdef as mdef_file
-from pipelines.models.sphinx import parameters, sendump
+from pipelines.models.sphinx import parameters
 from pipelines.models.sphinx.binary import LARGEST_TEXT, checksum, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
 from profiler.arrays import I32, U8, Array, Bool
@@ -245,7 +245,7 @@ def _kind(path: Path, definition: ModelDefinition, means: parameters.GaussianTab
 def _weights(directory: Path, streams: int, densities: int, senones: int) -> Array:
     # pocketsphinx takes the quantised file where both exist.
     if there(directory / "sendump"):
-        return sendump.read(directory / "sendump", streams, densities, senones)
+        return parameters.read_sendump(directory / "sendump", streams, densities, senones)
     path = directory / "mixture_weights"
     if not there(path):
         raise ModelError(f"{directory} has neither sendump nor mixture_weights")

@@ -20,7 +20,7 @@ from pathlib import Path
 from pipelines.models import dictionary
 from pipelines.models.grammar import expression
 from pipelines.models.kaldi import contexts
-from pipelines.models.language import lines
+from pipelines.models.language import arpa
 from pipelines.search.graph.build import COMPILER_VERSION
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import VERSION, GraphError
@@ -37,7 +37,7 @@ LARGEST_FILE = 1 << 30
 """Of a model's files that are hashed; no definition of senones comes near."""
 LARGEST = {
     "dictionary": dictionary.MAX_FILE_BYTES,
-    "language_model": lines.MAX_BYTES,
+    "language_model": arpa.MAX_BYTES,
     "grammar": expression.MAX_FILE_BYTES,
     "table": dictionary.MAX_FILE_BYTES,
 }

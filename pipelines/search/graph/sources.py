@@ -12,7 +12,7 @@ from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import Dictionary, DictionaryError, listed, same_capitals, unstressed
 from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
-from pipelines.models.language import arpa, lines, lm_bin, ngram
+from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.sphinx import ModelDefinition
 from pipelines.search.graph import grammar
 from pipelines.search.graph.openfst import Fst
@@ -66,7 +66,7 @@ def source(recipe: Recipe, entries: Entries) -> Source:
 def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
     """Reads a `.lm.bin` or an ARPA file (also packed), by what it begins with."""
     try:
-        with inputs.open_input(path, "a language model", lines.MAX_BYTES) as handle:
+        with inputs.open_input(path, "a language model", arpa.MAX_BYTES) as handle:
             magic = handle.read(len(lm_bin.MAGIC))
     except inputs.InputError as error:
         raise ngram.LanguageModelError(f"The language model cannot be read: {error}") from None
