@@ -1,7 +1,4 @@
-"""A crash report as text that can be copied: what happened, to which session, on which machine, and where.
-
-Its length is bounded: a crashing process may have printed megabytes before.
-"""
+"""A crash report as text that can be copied, of bounded length: a crashing process may print megabytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Entry point of the window: creates the application, catches errors, shows the first page.
-
-Imports Qt and numpy, and of the floors below only what is light; the recogniser lives in
-the worker process.
-"""
+"""Entry point of the window: creates the application, catches errors, shows the first page; light of imports."""
 
 from __future__ import annotations
 
@@ -79,13 +75,14 @@ class _Faults(QObject):
 
 
 @contextmanager
-def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
+def caught(notices: Notices, log: IO[str] | None = None) -> Iterator[None]:
     """While the window is open, show uncaught exceptions as a notice with a report to copy; the window stays open.
 
-    `log`: an open file that gets the traces.
+    So is what Qt says that concerns a user, once Qt has ended its painting. `log`: an open file that gets the traces.
     """
     faults = _Faults(log)
-    faults.happened.connect(window.notices.error, Qt.ConnectionType.QueuedConnection)
+    faults.happened.connect(notices.error, Qt.ConnectionType.QueuedConnection)
+    faults.qt_message.connect(notices.info, Qt.ConnectionType.QueuedConnection)
 
     def tell_of_thread(fault: threading.ExceptHookArgs) -> None:
         if fault.exc_value is not None:
@@ -94,7 +91,8 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
     before, before_thread = sys.excepthook, threading.excepthook
     sys.excepthook, threading.excepthook = faults.tell, tell_of_thread
     try:
-        yield
+        with in_sentences(faults.qt_message.emit):
+            yield
     finally:
         sys.excepthook, threading.excepthook = before, before_thread
 
@@ -161,15 +159,6 @@ def crash_log() -> Iterator[IO[str] | None]:
                 faulthandler.enable()
 
 
-@contextmanager
-def _qt_messages_as_notices(notices: Notices) -> Iterator[None]:
-    """While the window is open, what Qt says that concerns a user is a notice, once Qt has ended its painting."""
-    faults = _Faults()
-    faults.qt_message.connect(notices.info, Qt.ConnectionType.QueuedConnection)
-    with in_sentences(faults.qt_message.emit):
-        yield
-
-
 def open_window(session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] | None = None) -> int:
     """Show the window until it is closed: on a session, on the demo, or in its last state."""
     app = application()
@@ -188,8 +177,7 @@ def open_window(session_path: str | os.PathLike[str] | None, demo: bool, worker:
                 app.exit(1)
                 raise
             log = until_closed.enter_context(crash_log())
-            until_closed.enter_context(caught(window, log))
-            until_closed.enter_context(_qt_messages_as_notices(window.notices))
+            until_closed.enter_context(caught(window.notices, log))
             until_closed.enter_context(closed_by_signals(window))
             if session_path is not None or demo or memory.sessions():
                 window.pages.setCurrentWidget(window.skeleton)

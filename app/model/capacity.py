@@ -62,19 +62,14 @@ Quantiles = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Figures:
-    """One measurement, with the keys of the report; seconds, bytes. `rtf` is of a chunk, as are `…_per_chunk`, means.
-
-    `latency_s`: by name; `without_emission` is the delay, until a word is first shown. `behind`: how many words, or
-    chunks, the percentiles are of. `throttled_s_per_chunk`: of the wait, by a CPU limit. None where nothing of the kind
-    was there, or the system does not tell.
-    """
+    """One measurement, with the keys of the report; None where nothing was there, or the system does not tell."""
 
     n: int
     window_s: float
     words: int
     rtfx: float | None
-    rtf: Quantiles | None
-    latency_s: Mapping[str, Quantiles | None]
+    rtf: Quantiles | None  # Of a chunk
+    latency_s: Mapping[str, Quantiles | None]  # By name; `without_emission` is the delay, until a word is first shown
     queue_growth_s: float
     queue_grows: bool
     memory_bytes: int | None
@@ -84,8 +79,8 @@ class Figures:
     waited_s_per_chunk: float | None
     stream_cores: float
     other_cores: float | None
-    behind: Mapping[str, int] = field(default_factory=dict)
-    throttled_s_per_chunk: float | None = None
+    behind: Mapping[str, int] = field(default_factory=dict)  # How many words, or chunks, the percentiles are of
+    throttled_s_per_chunk: float | None = None  # Of the wait, by a CPU limit
 
     @property
     def delay(self) -> Quantiles | None:

@@ -75,10 +75,7 @@ class FrameTimes(msgspec.Struct):
 
 
 def frame_times(compared: Comparison) -> list[FrameTimes]:
-    """How the time of single frames is spread in A and B, of whole frames and of each stage that ran in both.
-
-    Of the utterances and repeats that are compared.
-    """
+    """How the time of single frames that are compared is spread, of whole frames and of each stage of both A and B."""
     sides = [_Side(arm, compared) for arm in (compared.a, compared.b)]
     rows = []
     for name in (name for name in sides[0].names if name in sides[1].names):

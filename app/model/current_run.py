@@ -91,10 +91,7 @@ class SetUpProgress(QObject):
 
 
 class CurrentRun(QObject):
-    """Joins settings, worker and playhead for as long as a run is under way.
-
-    A recorded session may stand in for its own until that has a first block.
-    """
+    """Joins settings, worker and playhead during a run; a recorded session may stand in until its first block."""
 
     changed = Signal()
     shown = Signal()
@@ -196,10 +193,7 @@ class CurrentRun(QObject):
             self._tell_problems(snapshot)
 
     def _tell_problems(self, snapshot: Snapshot) -> None:
-        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run.
-
-        And what a change waits for.
-        """
+        """Say, once each, what went wrong without ending the run, and what a change waits for."""
         problems = [m for m in snapshot.session.markers if m.kind == PROBLEM or m.text.startswith(COMPILING)]
         for marker in problems[self._problems_shown :]:
             if marker.kind == PROBLEM:

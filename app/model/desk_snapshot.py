@@ -15,15 +15,8 @@ from app.model.configurations import configurations_of, settings_before
 from app.model.effects import Effect, effects_of
 from app.model.scope import Scope
 from app.model.toggles import toggle_keys
-from profiler.analysis.categories import (
-    CATEGORIES,
-    NOT_OWN,
-    OTHER_PROGRAMS,
-    OVERHEAD,
-    PARTS,
-    SCORING_CATEGORIES,
-    THROTTLED,
-)
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, OVERHEAD, PARTS, THROTTLED
+from profiler.analysis.categories import SCORING_CATEGORIES as OF_SCORING
 from profiler.analysis.recorded import counts_steps, real_time_factor
 from profiler.analysis.stage_sums import OTHER_COUNT
 from profiler.plain import one_line
@@ -66,86 +59,57 @@ class PartLine(NamedTuple):
 
 @dataclass(frozen=True)
 class StageLine:
-    """A stage or a group over the scope: milliseconds per frame of its own, share of the whole, verdict and evidence.
-
-    `share` is None for work of a device, which is not added to anything. `of_group`: what parts of its
-    group's time, operations and least bytes are its own, each None where the group's are not all known.
-    `intensity`: operations per byte, or None. `parts`: what its time consists of, empty where it has no cost law.
-    `other_ms`: what other programs took besides. `roof`: the share of its time that it would take at the roof that
-    binds it, 0…1; None where that is not known.
-    """
+    """A stage or a group over the scope; None is what is not known."""
 
     name: str
     group: str
     lane: str
-    ms: float
-    share: float | None
+    ms: float  # Per frame, of its own
+    share: float | None  # Of the whole; None for work of a device, which is not added to anything
     verdict: str = ""
     evidence: str = ""
     sentence: str = ""
-    of_group: tuple[float | None, float | None, float | None] = (None, None, None)
-    intensity: float | None = None
-    parts: tuple[PartLine, ...] = ()
-    other_ms: float = 0.0
-    roof: float | None = None
+    of_group: tuple[float | None, float | None, float | None] = (None, None, None)  # Parts of time, operations, bytes
+    intensity: float | None = None  # Operations per byte
+    parts: tuple[PartLine, ...] = ()  # What its time consists of, where it has a cost law
+    other_ms: float = 0.0  # What other programs took besides
+    roof: float | None = None  # Share of its time that it would take at the roof that binds it, 0…1
 
 
 class Baseline(NamedTuple):
-    """Pinned frames [first, last), and what one took: ms by category, other programs' among them, and of all its own.
-
-    `costs`: by stage.
-    """
+    """Pinned frames [first, last), and what one took."""
 
     first: int
     last: int
-    categories: Mapping[str, float]
+    categories: Mapping[str, float]  # ms, other programs' among them
     own_ms: float
     costs: Breakdown
 
 
 @dataclass(frozen=True)
 class DeskSnapshot:
-    """The figures of a scope. Times are ms per frame, NaN without a frame.
-
-    Attributes:
-        scope: what all of them are of.
-        categories: by name, without other programs' time, which is a category of its own; all together `wall_ms`.
-        reasons: category → why it is zero (NO_DEVICE …), for those that are.
-        groups: in the order of GROUPS, those that took time; together `own_ms`.
-        stages: the most expensive first; those of a group that are added together are that group.
-        own_ms, wall_ms: the sum of the groups, and with what other programs took.
-        rtf, rtf_with: real-time factor of either; None without audio.
-        errors, transcribed: word errors, of the utterances decoded to their end, and how many have a transcript.
-        pair: what the settings in force did, against those before them on the same speech; None where there were no
-            others, or the scope holds several.
-        before, after: categories of the pair, other programs' left out, on either side; empty without one. With a
-            baseline, of that and of the scope.
-        pairs: the same by the settings that a toggle changes.
-        baseline, costs: the range that was pinned, and the breakdown that all of this is from; None without.
-        arm: settings that the arm of an A/B that runs at the cursor has and the other has not; empty outside one.
-        of_steps: whether a frame is a step of a lab, which stands for no audio.
-    """
+    """The figures of a scope. Times are ms per frame, NaN without a frame; real-time factors are None without audio."""
 
     scope: Scope
-    categories: Mapping[str, float]
-    reasons: Mapping[str, str]
-    groups: tuple[StageLine, ...]
-    stages: tuple[StageLine, ...]
+    categories: Mapping[str, float]  # Other programs' time is one of its own; all together `wall_ms`
+    reasons: Mapping[str, str]  # Category → why it is zero (NO_DEVICE …), for those that are
+    groups: tuple[StageLine, ...]  # In the order of GROUPS, those that took time; together `own_ms`
+    stages: tuple[StageLine, ...]  # The most expensive first; those of a group that are added are that group
     own_ms: float
-    wall_ms: float
+    wall_ms: float  # With what other programs took
     rtf: float | None
     rtf_with: float | None
-    errors: ErrorCount
+    errors: ErrorCount  # Of the utterances decoded to their end
     transcribed: Transcribed
-    pair: Effect | None = None
-    before: Mapping[str, float] = field(default_factory=dict)
-    after: Mapping[str, float] = field(default_factory=dict)
-    pairs: Mapping[frozenset[str], Effect] = field(default_factory=dict)
+    pair: Effect | None = None  # Of the settings in force; None where there were no others, or the scope holds several
+    before: Mapping[str, float] = field(default_factory=dict)  # Categories of the pair, or of the baseline …
+    after: Mapping[str, float] = field(default_factory=dict)  # … and of the scope, without other programs' time
+    pairs: Mapping[frozenset[str], Effect] = field(default_factory=dict)  # By the settings that a toggle changes
     baseline: Baseline | None = None
-    costs: Breakdown | None = None
-    arm: Mapping[str, object] = field(default_factory=dict)
+    costs: Breakdown | None = None  # What all of this is from
+    arm: Mapping[str, object] = field(default_factory=dict)  # Settings that only the arm at the cursor of an A/B has
     threads: int = 1
-    of_steps: bool = False
+    of_steps: bool = False  # Whether a frame is a step of a lab, which stands for no audio
 
     @property
     def frames(self) -> int:
@@ -293,7 +257,7 @@ def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
 
 def _reasons(session: Session, ms: Mapping[str, float], tree: Mapping[str, object]) -> dict[str, str]:
     """Say why a category is exactly zero; `tree`: the settings."""
-    scoring = sum(ms[name] for name in SCORING_CATEGORIES if name not in NOT_OWN)
+    scoring = sum(ms[name] for name in OF_SCORING if name not in NOT_OWN)
     on_cpu = all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
     others_counted = any(OTHER_COUNT in stage.work for stage in session.stages.values())
     reasons = {}
@@ -302,7 +266,7 @@ def _reasons(session: Session, ms: Mapping[str, float], tree: Mapping[str, objec
         reasons[name] = NOTHING
         if name == "transfer" and on_cpu:
             reasons[name] = NO_DEVICE
-        elif name in SCORING_CATEGORIES and name not in NOT_OWN and scoring == 0:
+        elif name in OF_SCORING and name not in NOT_OWN and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS

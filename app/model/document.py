@@ -30,10 +30,7 @@ class Notes(msgspec.Struct, frozen=True, tag=True):
 
 
 class Table(msgspec.Struct, frozen=True, tag=True):
-    """Rows of cells. `sentences`: columns of long texts, which a terminal has below the row, named where several are.
-
-    `aside`: for the window alone, which scrolls.
-    """
+    """Rows of cells. `sentences`: columns of long texts, below the row in a terminal; `aside`: for the window alone."""
 
     title: str
     headers: Sequence[str]
@@ -49,11 +46,7 @@ class Table(msgspec.Struct, frozen=True, tag=True):
 
 
 class Drawing(msgspec.Struct, frozen=True, tag=True):
-    """A chart, for the window and pictures.
-
-    `text`: what it shows, in words; `looks`: category of colour and number of the sign by series, where they are not
-    in the usual order.
-    """
+    """A chart, and its `text` in words; `looks`: category of colour, and number of the sign, of unusual series."""
 
     title: str
     chart: Chart

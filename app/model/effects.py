@@ -48,30 +48,25 @@ MOST_TURNS: Final = 99  # More turns than these are not predicted
 class Effect:
     """The effect of changing to the settings in force: one fair pair, of the same speech before and after.
 
-    `before_ms`, `after_ms`: of a frame of that speech; `factor`: their ratio with its interval `low`, `high`. All None
-    where no speech is shared, and the interval where there is too little. `before`, `after`: word errors over the same
-    utterances; `words_kind`: whether they are decidedly "more" or "fewer", the "same", or "undecided". `seconds`: of
-    speech timed. `turns`: of the A/B, 0 without one; `missing`: about how many more would decide it, and their seconds.
-    `before_parts`, `after_parts`: the times by category, without other programs. `follows`: the speech being decoded
-    brings what is missing; `lacking`: only an A/B brings word errors.
+    Times and factor are None where no speech is shared, the interval of the factor also where there is too little.
     """
 
     kind: Kind
     factor: float | None = None
     low: float | None = None
     high: float | None = None
-    before: ErrorCount = UNSCORED
+    before: ErrorCount = UNSCORED  # Word errors over the same utterances
     after: ErrorCount = UNSCORED
-    words_kind: str = ""
-    before_ms: float | None = None
+    words_kind: str = ""  # Whether they are decidedly "more" or "fewer", the "same", or "undecided"
+    before_ms: float | None = None  # Of a frame of that speech
     after_ms: float | None = None
-    seconds: float = 0.0
-    turns: int = 0
-    missing: tuple[int, float] | None = None
-    before_parts: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0  # Of speech timed
+    turns: int = 0  # Of the A/B, 0 without one
+    missing: tuple[int, float] | None = None  # About how many turns more would decide it, and their seconds
+    before_parts: Mapping[str, float] = field(default_factory=dict)  # By category, without other programs
     after_parts: Mapping[str, float] = field(default_factory=dict)
-    follows: bool = False
-    lacking: bool = False
+    follows: bool = False  # The speech being decoded brings what is missing
+    lacking: bool = False  # Only an A/B brings word errors
 
     @property
     def decided(self) -> bool:

@@ -40,20 +40,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A stage that could take less: ms per frame, and its share of the run, 0…1.
-
-    `headroom`: share of its time above the roof that binds it; None where that is not known. `largest`: its largest
-    part (a key of `categories.PARTS`) apart from arithmetic; None where they are not known. `changes`: what would help
-    its group, where it is the stage of the group that could give most.
-    """
+    """A stage that could take less; None is what is not known."""
 
     name: str
     group: str
-    ms: float
-    share: float
-    headroom: float | None
-    largest: str | None
-    changes: tuple[Change, ...] = ()
+    ms: float  # Per frame
+    share: float  # Of the run, 0…1
+    headroom: float | None  # Share of its time above the roof that binds it
+    largest: str | None  # Its largest part apart from arithmetic (a key of `categories.PARTS`)
+    changes: tuple[Change, ...] = ()  # What would help its group, at the stage of it that could give most
 
     @property
     def could_give(self) -> float:

@@ -123,7 +123,7 @@ def of_settings(
 ) -> Latency:
     """The latency of settings; `measured`, of a session with settings `tree`, counts where they agree.
 
-    `chosen`: whether a person chose the net; no path that a session names is opened before somebody runs it.
+    Unless a person has `chosen` the net, it is not opened: no path that a session names is before somebody runs it.
     """
     now = settings.to_dict(config)
     if measured is not None and tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY):

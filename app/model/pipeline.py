@@ -17,10 +17,7 @@ from pipelines.config import Config, ConfigError, Option, Value, presets
 
 
 def missing_file(config: Config, key: str | None = None) -> str | None:
-    """Why `config` cannot run: it names neither a shipped file nor another that is there. None if it can.
-
-    `key`: look at this setting alone, whether it acts or not.
-    """
+    """Why `config` (or its setting `key` alone, idle or not) cannot run: it names no file that is there; or None."""
     for option in settings.options():
         if not option.names_in or key not in (None, option.key):
             continue
@@ -37,10 +34,7 @@ def missing_file(config: Config, key: str | None = None) -> str | None:
 
 
 class Pipeline(QObject):
-    """Holds the configuration of the next run, the one in force during a run, and the one of a recording looked at.
-
-    ``editing``: the settings of a run are wanted, not those of the recording shown.
-    """
+    """Holds the configuration of the next run, the one in force during a run, and the one of a recording looked at."""
 
     changed = Signal(str, object)
     replaced = Signal()
@@ -49,7 +43,7 @@ class Pipeline(QObject):
     refused = Signal(str, str)
     absent_changed = Signal()
     readiness_changed = Signal()
-    editing = Signal()
+    editing = Signal()  # The settings of a run are wanted, not those of the recording shown
 
     def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -153,10 +147,7 @@ class Pipeline(QObject):
         self.absent_changed.emit()
 
     def set(self, key: str, value: Value, by_hand: bool = True) -> bool:
-        """Change a setting; what does not fit is refused with a sentence, and False returned.
-
-        `by_hand`: a person did it, who may want to undo it.
-        """
+        """Change a setting, `by_hand`: so that it can be undone; False and a sentence for what does not fit."""
         try:
             at_once = self.running is not None and self._by_key[key].live
             if why := self.locked or (self.unavailable_reason(key) if at_once else None):

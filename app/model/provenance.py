@@ -1,7 +1,4 @@
-"""Where numbers come from: session, configuration, machine, versions, command; for pictures, reports and the window.
-
-No Qt, and no figure of what was measured (`app.model.report`).
-"""
+"""Where numbers come from: session, configuration, machine, versions, command; no measured figures. No Qt."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ INNER: Final = frozenset(
 
 
 def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Return where the numbers of a session come from, most important first.
-
-    `tree`: the configuration that is meant; the last one if None.
-    """
+    """Where the numbers of a session come from, most important first; `tree`: its settings, without it the last."""
     meta = session.meta
     if tree is None:
         tree = session.configs[-1].tree if session.configs else {}

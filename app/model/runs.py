@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -35,17 +33,11 @@ COURSE_OF_DEMO: Final[Mapping[str, Value]] = {"pace": 1.0, "loop": True, "repeat
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """Another machine, as ssh knows it, and which of its files to decode: none for the bundled voices."""
+class Elsewhere(NamedTuple):
+    """Another machine, as ssh knows it, and which of its files to decode: none for its bundled voices."""
 
     host: str
-    audio: tuple[str, ...] = ()
-    transcripts: str | None = None
-
-    @property
-    def name(self) -> str:
-        return PurePath(self.audio[0]).stem if self.audio else ""
+    audio: AudioChoice = AudioChoice((), None, bundled=True)
 
 
 class NextRun(QObject):
@@ -70,9 +62,9 @@ class NextRun(QObject):
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
         now = self._pipeline.next
         like_demo = all(settings.get(now, key) == value for key, value in COURSE_OF_DEMO.items())
-        self._leaves_demo = like_demo and not audio.bundled
+        leaves_demo = self._leaves_demo = like_demo and not audio.bundled
         self.changed.emit()
-        return like_demo and not audio.bundled
+        return leaves_demo
 
     def leave_demo(self) -> None:
         """Set loop and pace back where audio was chosen in place of the demo's; not while a run is under way."""
@@ -179,8 +171,8 @@ class Runs(QObject):
         return why is None
 
     def _start(self) -> None:
-        there, here = self.next.elsewhere, self.next.audio
-        audio = there or here
+        there = self.next.elsewhere
+        audio = self.next.audio if there is None else there.audio
         if audio is None or not self._may_start():
             return
         config, name = self._pipeline.next, self._pipeline.preset.name
@@ -192,7 +184,7 @@ class Runs(QObject):
             text = self.tr("Sessions cannot be written: {0}.")
             self.current.failed.emit(text.format(error.strerror or error), "")
             return
-        self._last_audio = here
+        self._last_audio = self.next.audio
         self.begun.emit()
         self.current.start(
             self._worker if there is None else (*ON_HOST, there.host),
@@ -200,9 +192,9 @@ class Runs(QObject):
             RunRequest(
                 config=settings.to_dict(config),
                 preset=name,
-                audio=audio.audio if isinstance(audio, Elsewhere) else audio.paths,
+                audio=audio.paths,
                 transcripts=audio.transcripts,
-                chosen=isinstance(audio, Elsewhere) or not audio.found,
+                chosen=not audio.found,
                 out=str(out),
             ),
             RECORDED_DEMO if self.next.is_demo and name == DEMO else None,

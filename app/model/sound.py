@@ -171,12 +171,9 @@ def sounddevice_for(direction: Literal["output", "input"]) -> ModuleType:
 
 
 class Sound(QObject):
-    """Plays audio for a playhead, whose cursor follows the playback.
+    """Plays audio for a playhead, whose cursor follows the playback."""
 
-    ``failed``: why playback is not possible. ``changed``: playback began or ended.
-    """
-
-    failed = Signal(str)
+    failed = Signal(str)  # Why playback is not possible
     changed = Signal()
 
     def __init__(self, playhead: Playhead, parent: QObject | None = None) -> None:
@@ -256,11 +253,7 @@ def inputs() -> list[tuple[str, int]]:
 
 
 class Recording:
-    """A recording under way into a WAV file: mono, 16 bits, at the rate of the device.
-
-    `seconds`: length so far; `peak`: highest sample of what came last, 0…1, `highest`: of all; `gaps`: how often the
-    device delivered more than was taken in time, and sound was lost.
-    """
+    """A recording under way into a WAV file: mono, 16 bits, at the rate of the device."""
 
     def __init__(self, path: Path, device: int) -> None:
         """Begin at once. SoundError where the device cannot be opened, OSError where the file cannot be written."""
@@ -268,8 +261,8 @@ class Recording:
 
         sounddevice = sounddevice_for("input")
         self.path = path
-        self.seconds = self.peak = self.highest = 0.0
-        self.gaps = 0
+        self.seconds = self.peak = self.highest = 0.0  # Length so far, highest sample of what came last, of all
+        self.gaps = 0  # How often the device delivered more than was taken in time, and sound was lost
         self._queue: SimpleQueue[F32] = SimpleQueue()
         try:
             self.rate = int(sounddevice.query_devices(device)["default_samplerate"])

@@ -32,20 +32,16 @@ NARROW: Final = 1e-9
 
 @dataclass(frozen=True)
 class Statistics:
-    """The time of single frames, in ms, of a stage or WHOLE: of how many frames, mean, quantiles at QUANTILES, highest.
-
-    `edges` [bins + 1] and `counts` [bins]: the histogram, whose first and last bin have what lies beyond the ends, too.
-    `slowest`: frames, the slowest first, at most SLOWEST, and their ms.
-    """
+    """The time of single frames, in ms, of a stage or WHOLE."""
 
     name: str
     frames: int
     mean: float
-    quantiles: tuple[float, float, float]
+    quantiles: tuple[float, float, float]  # At QUANTILES
     highest: float
-    edges: F64
-    counts: I64
-    slowest: I64
+    edges: F64  # [bins + 1]
+    counts: I64  # [bins]; the first and the last bin have what lies beyond the ends, too
+    slowest: I64  # Frames, the slowest first, at most SLOWEST
     slowest_ms: F64
 
 

@@ -1,9 +1,7 @@
 """The one time range and the one selection, of time and of a stage, that every view of the desk shares.
 
-What is selected is the scope of all figures (`app.model.scope`); without a selection, its kind is chosen here.
-
-Time is seconds of decoded audio: run-global frame number × 10 ms. A view never keeps a range of its
-own; it asks the axis and redraws when the axis says so, so a zoom in one chart is a zoom in all.
+What is selected is the scope of all figures (`app.model.scope`); without a selection, its kind is chosen here. Time is
+seconds of decoded audio: frame number of the run × 10 ms. No view keeps a range of its own: a zoom is one in all.
 """
 
 from __future__ import annotations
@@ -61,8 +59,8 @@ class NamedRange(NamedTuple):
 class TimeAxis(QObject):
     """Visible range, selection and cursor, in seconds of decoded audio, and the stage that is chosen.
 
-    ``following`` is true while the axis moves by itself to keep the cursor in view; a pan, or a
-    zoom away from the cursor, ends it, and ``fit`` or ``follow`` starts it again.
+    While it is `following`, it moves by itself to keep the cursor in view; a pan, or a zoom away from the cursor, ends
+    that, and `fit` or `follow` starts it again.
     """
 
     least_s = MINIMUM_SPAN_S  # Narrowest visible range
@@ -88,7 +86,7 @@ class TimeAxis(QObject):
         self.stage: str | None = None  # Name of the stage or group that somebody chose
         self.cursor = 0.0  # Second up to which data is shown
         self.end = 0.0  # Length of the session in seconds, as far as it is known
-        self.following = True  # Whether the axis moves by itself to keep the cursor in view
+        self.following = True
         self._mode: _Mode = "grow"
         self._chosen = False
         self._was_windowed = self.windowed
@@ -276,9 +274,7 @@ class TimeAxis(QObject):
         return min(near, key=lambda at: abs(at - second), default=second)
 
     def clear(self) -> None:
-        if self.selected is not None:
-            self.selected = None
-            self.selection_changed.emit(None)
+        self.select(0.0, 0.0)
 
     def choose_scope(self, kind: Kind | None) -> None:
         """Have all figures be of this kind of scope, and no longer of a selection; a range: of what is in view."""

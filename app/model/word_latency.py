@@ -39,23 +39,17 @@ TAKEN_BACK: Final = 64  # Words taken back that may come again, of an utterance:
 
 @dataclass(frozen=True)
 class WordLatency:
-    """A word of a stream; times in seconds, latencies since the end of the word; frames of the run.
-
-    `parts`: buffering … emission, as PARTS. `stable_s`, `final_s`: until it was not changed any more, and until it was
-    final. `rule`: of the endpoint that made it final, 0 the end of the utterance, None but for the last of a segment.
-    `interim_s`: from the beginning of this word until the first word of its segment was shown; None of all but the
-    first of a segment.
-    """
+    """A word of a stream; times in seconds, latencies since the end of the word; frames of the run."""
 
     word: str
     utterance: str
     first_frame: int
     frames: int
-    parts: tuple[float, float, float, float, float]
+    parts: tuple[float, float, float, float, float]  # As PARTS
     stable_s: float
     final_s: float
-    rule: int | None
-    interim_s: float | None
+    rule: int | None  # Of the endpoint after the last word of a segment, 0 the end of the utterance
+    interim_s: float | None  # Of the first word of a segment: from its beginning until a word of that was shown
 
     @property
     def shown_s(self) -> float:
@@ -68,19 +62,15 @@ class WordLatency:
 
 @dataclass(frozen=True)
 class StreamLatency:
-    """What one utterance of a stream tells: its words, how many were taken back, and its chunks.
-
-    `late`: chunks that were not done when the next one had arrived. `busy_s`: time in which chunks were decoded, and of
-    it `other_s`, in which other programs had the processor.
-    """
+    """What one utterance of a stream tells: its words, how many were taken back, and its chunks."""
 
     words: tuple[WordLatency, ...]
     shown: int
     taken_back: int
     chunks: int
-    late: int
-    busy_s: float
-    other_s: float
+    late: int  # Chunks that were not done when the next one had arrived
+    busy_s: float  # Time in which chunks were decoded
+    other_s: float  # … of which other programs had the processor
 
 
 class Spoken(NamedTuple):

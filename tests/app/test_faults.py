@@ -103,7 +103,7 @@ def test_a_repeated_fault_is_reported_once_and_the_window_goes_on(qtbot, window,
         raise ValueError(f"{len(times)} <img src='x'>" + "y" * 10**5)
 
     log = tmp_path / "crash.log"
-    with log.open("w", encoding="utf-8") as file, caught(w, file):
+    with log.open("w", encoding="utf-8") as file, caught(w.notices, file):
         with qtbot.captureExceptions() as raised:
             timer = QTimer(w)
             timer.timeout.connect(fault)

@@ -45,7 +45,7 @@ def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(unwri
 def test_the_window_says_once_that_a_font_is_missing(qtbot, window, monkeypatch):
     monkeypatch.setattr(application, "_passed_on", set())
     notices = window().notices
-    with gui._qt_messages_as_notices(notices):
+    with gui.caught(notices):
         for script in range(40):
             qWarning(FONTS.format(script))
         assert not notices.banners, "it may be said while something is painted"

@@ -71,7 +71,7 @@ def test_work_and_words_are_those_of_the_selection(opened):
     QApplication.processEvents()
     work = views["work"].reduce(opened.playhead.snapshot(), 100, opened.axis.visible)
     assert work.curves[0].average == pytest.approx(float(values[:200].mean()))
-    assert views["words"]._note_text(views["words"].model()).startswith("voice-"), "of which utterance"
+    assert "(voice-" in views["words"].summary(), "of which utterance"
 
 
 def test_no_word_yet_is_not_said_to_be_so_far(opened):

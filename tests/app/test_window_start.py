@@ -190,7 +190,7 @@ def test_a_fault_in_a_thread_is_reported_too(qtbot, capsys):
     def fault() -> None:
         raise OSError("the disk is gone")
 
-    with caught(window):
+    with caught(window.notices):
         thread = threading.Thread(target=fault)
         thread.start()
         thread.join()

@@ -1,4 +1,1 @@
-"""The processes that the window starts and talks to: the worker of a run, the look for devices.
-
-What comes of a run is read from its session, not from here.
-"""
+"""The processes that the window starts and talks to; what comes of a run is read from its session, not from here."""

@@ -31,10 +31,7 @@ ENDING_MS: Final = 3000  # Milliseconds that a terminated process may take to re
 
 
 def child_process(parent: QObject, **extra: str) -> QProcess:
-    """Return a process to start with `children.python(…)`, its environment that of children with `extra` on top.
-
-    It stands in the folder that this process stands in, so that relative paths mean the same.
-    """
+    """A process to start with `children.python(…)` in this folder: the environment of children, with `extra` on top."""
     process = QProcess(parent)
     wanted = children.environment(extra)
     # Only what differs: variables of other programs may hold bytes that are no text.

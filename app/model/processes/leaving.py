@@ -56,10 +56,7 @@ def _begin() -> None:
 
 
 class Leaving(QObject):
-    """Tells a process to end, unless it `knows`, and kills it after `PATIENCE_MS`; `of` finds it by its `kind`.
-
-    Disconnect its signals before from whoever may be gone by then.
-    """
+    """Tells a process to end, unless it `knows`, and kills it after `PATIENCE_MS`; its signals must be disconnected."""
 
     ended = Signal()  # There is no process any more
 

@@ -1,9 +1,8 @@
 """The worker process: started, given commands and listened to. It carries commands and news, no measurements.
 
-One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or
-``died``; an error that left a session behind may still be followed by its ``finished``. Events are
-tied to the process they came from and the run it was working on, so whatever arrives late from an
-abandoned one is dropped.
+One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or ``died``; an error
+that left a session behind may still be followed by its ``finished``. What arrives late from an abandoned process, or
+of a run that is over, is dropped.
 """
 
 from __future__ import annotations

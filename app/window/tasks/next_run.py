@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
+from app.model.audio_choice import AudioChoice
 from app.model.runs import Elsewhere
 from app.model.sound import LONGEST_RECORDING_S, SILENCE, Recording, SoundError, inputs
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
@@ -258,7 +259,8 @@ class RunOnPage(FormPage):
     @property
     def elsewhere(self) -> Elsewhere:
         audio, transcripts = self.audio.text().strip(), self.transcripts.text().strip()
-        return Elsewhere(self.host.currentText().strip(), (audio,) if audio else (), transcripts or None)
+        choice = AudioChoice((audio,) if audio else (), transcripts or None, bundled=not audio)
+        return Elsewhere(self.host.currentText().strip(), choice)
 
     def _check(self) -> None:
         try:
