@@ -96,8 +96,7 @@ class Blocks:
             n = len(part) - beyond
             tally = self._tally if n >= TALLIED_FROM else None
             steps = tally or self._lane
-            # A part is scored where the one before it was.
-            rows = []
+            rows = []  # a part is scored where the one before it was
             start = self._clock()
             state = scorer.prepare(part, first + at, steps)
             for t in range(0, n, each):

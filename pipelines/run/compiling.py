@@ -85,8 +85,9 @@ def in_child(
     if is_compiled(config):
         yield lambda _cancelled: None
         return
+    given = [json.dumps(settings.to_dict(config)), *["live"] * live]
     child = subprocess.Popen(
-        [*(command or children.python("-m", MODULE)), json.dumps(settings.to_dict(config)), *["live"] * live],
+        [*(command or children.python("-m", MODULE)), *given],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -103,8 +104,7 @@ def in_child(
     try:
         yield wait
     finally:
-        if child.poll() is None:
-            child.kill()
+        child.kill()  # nothing where it has ended
         assert child.stdin is not None
         child.stdin.close()
         child.wait()

@@ -32,11 +32,12 @@ class Change:
 def setting_text(key: str, value: Value) -> str:
     """Format a setting with its value: Gaussian selection: on; Frame skipping: every 2nd."""
     option = settings.option(key)
-    text = f"{value:g}" if isinstance(value, float) else str(value)
     if isinstance(value, bool):
         text = "on" if value else "off"
     elif value in option.words:
         text = option.words[value]  # as the form says it
+    else:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
     return f"{option.title}: {text}"
 
 
@@ -105,10 +106,7 @@ class Control:
 
     def take(self) -> list[Change | Mark]:
         """The requests made since the last call, oldest first."""
-        taken = []
-        while self._requests:
-            taken.append(self._requests.popleft())
-        return taken
+        return [self._requests.popleft() for _ in range(len(self._requests))]
 
     def stop(self) -> None:
         self._stopping = True

@@ -197,16 +197,13 @@ class HotReplay:
             return 0
         start = self._clock()
         if self._since is None:
-            # With the first block: what was prepared before it earned no time.
-            self._since = start
+            self._since = start  # with the first block: what was prepared before it earned no time
             return 0
         self._earn(start, took_ns)
-        if self._scores:
-            # The block that comes next is done again with those before it.
+        if self._scores:  # the block that comes next is done again with those before it
             return 0
         self._chosen = None
-        if self._wait > 1:
-            # Most blocks: what can be replayed is looked at when it is time.
+        if self._wait > 1:  # most blocks: what can be replayed is looked at when it is time
             self._wait -= 1
             return 0
         possible = (isinstance(scorer, LayeredScorer) and scorer.replayable, isinstance(search, Viterbi))

@@ -73,8 +73,7 @@ class PlaylistOrder:
             coming = [item]
             while coming:
                 following = coming.pop(0)
-                before = decoder.recogniser.config
-                done = len(decoder.result.utterances)
+                before, done = decoder.recogniser.config, len(decoder.result.utterances)
                 yield following
                 if len(decoder.result.utterances) == done:
                     break  # it could not be read

@@ -67,8 +67,7 @@ class Recogniser:
 
     @property
     def block(self) -> int:
-        each = self.scorer.subsampling
-        return -(-self.config.block // each) * each
+        return -(-self.config.block // self.scorer.subsampling) * self.scorer.subsampling
 
     def needs_every_frame(self, what: str) -> None:
         """Raise BadInput, for `what` goes frame by frame, where a row of scores stands for several."""

@@ -137,8 +137,7 @@ def execute(
         _tell_of_devices(recogniser, journal)
         if measurements is not None and (held := measurements.notes(outcome.result.wall_ns)):
             outcome.notes = (*outcome.notes, *held)
-            of_models = (note for one in recognisers for note in one.notes)
-            journal.meta("notes", list(dict.fromkeys((*earlier, *of_models, *held))))
+            journal.meta("notes", [*_notes(earlier, recognisers), *held])
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             # Measure two of the roofs again: did the machine change under the run?
@@ -158,6 +157,10 @@ def execute(
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)
     return outcome
+
+
+def _notes(earlier: Sequence[str], recognisers: Sequence[Recogniser]) -> list[str]:
+    return list(dict.fromkeys((*earlier, *(note for one in recognisers for note in one.notes))))
 
 
 def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
@@ -204,31 +207,24 @@ def _prepare(
 
     `earlier`: notes from before. Raises Cancelled.
     """
-    origins: dict[str, None] = {}
-    notes = dict.fromkeys(earlier)
-    scored: set[tuple[int, tuple[int, int] | None]] = set()
     recognisers: list[Recogniser] = []
 
     def made(config: Config) -> Recogniser:
         recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
         recognisers.append(recogniser)
-        origins[recogniser.origin] = None
-        journal.meta("acoustic_models", list(origins))
-        notes.update(dict.fromkeys(recogniser.notes))
-        journal.meta("notes", list(notes))
-        if recogniser.devices:
-            about_devices = {n: w.device.identity for n, w in recogniser.devices.items()}
-            journal.meta("devices", about_devices)
         scorer, frontend = recogniser.scorer, recogniser.frontend
+        journal.meta("acoustic_models", list(dict.fromkeys(one.origin for one in recognisers)))
+        journal.meta("notes", _notes(earlier, recognisers))
+        if recogniser.devices:
+            journal.meta("devices", {name: work.device.identity for name, work in recogniser.devices.items()})
         if isinstance(frontend, CtcFrontEnd) and isinstance(journal, SessionWriter):
             journal.meta("operators", [asdict(row) for row in frontend.profile.operators])
-        scored.add((scorer.n_senones, context := recogniser.context))
-        if len(scored) == 1:
-            about: dict[str, object] = {"senones": scorer.n_senones, "frames_per_output": scorer.subsampling}
-            if context is not None:
+        about: dict[str, object] = {}
+        if len({(one.scorer.n_senones, one.context) for one in recognisers}) == 1:
+            about = {"senones": scorer.n_senones, "frames_per_output": scorer.subsampling}
+            if (context := recogniser.context) is not None:
                 about["context"] = list(context)
-        else:
-            about = {}  # arms that differ in it: neither stands for the session
+        # Where arms differ in it, neither stands for the session.
         journal.meta("scoring", about)
         return recogniser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,24 +25,24 @@ if TYPE_CHECKING:
     from pipelines.search.device.cuda.search import CudaUtterance
 
 
+_NO_LANE = NullLane()
+
+
 class DeviceViterbi:
     """Best path over `graph` for the scores given to `advance`, on the device of `work`; the interface of `Viterbi`.
 
     There is no lattice: `nbest` and `confidences` stay empty.
     """
 
+    nbest: Sequence[Hypothesis] = ()
+    confidences: Sequence[float] = ()
+    narrowed: str | None = None
+
     def __init__(self, graph: Graph, config: Search, work: DeviceWork) -> None:
-        self.graph = graph
-        self._work = work
+        self.graph, self._config, self._work = graph, config, work
         self._search = search_on(graph, config, work)
-        self._ids: dict[str, int] = {}
-        self._config = config
         self._adaptive = AdaptiveBeam() if config.adaptive_beam else None
-        self.nbest: list[Hypothesis] = []
-        self.confidences: list[float] = []
-        self.narrowed: str | None = None
-        self._first_frame = 0
-        self._latest = (0, 0)
+        self._first_frame, self._latest = 0, (0, 0)
         self.stages(Recorder())
 
     def stages(self, recorder: Recorder) -> None:
@@ -59,8 +60,8 @@ class DeviceViterbi:
 
     def spent(self, frames: int, ns: int) -> None:
         if self._adaptive is not None:
-            config = self._config
-            self._search.use_beam(self._adaptive.after(frames, ns, config.target_rtf, float(config.beam)))
+            beam = self._adaptive.after(frames, ns, self._config.target_rtf, float(self._config.beam))
+            self._search.use_beam(beam)
 
     @property
     def beam(self) -> float:
@@ -82,21 +83,17 @@ class DeviceViterbi:
 
     def start(self, first_frame: int) -> None:
         """Begin an utterance whose first frame has the run-global number `first_frame`."""
-        self._first_frame = first_frame
-        self._latest = (first_frame, 0)
+        self._first_frame, self._latest = first_frame, (first_frame, 0)
         self._search.begin()
 
     def advance(
         self,
         scores: Array | Tensor,
         first_frame: int,
-        lane: Lane | NullLane | None = None,
+        lane: Lane | NullLane = _NO_LANE,
         audio_frames: int | None = None,
     ) -> None:
-        """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device.
-
-        `audio_frames`: frames of the audio that they stand for, as many.
-        """
+        """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device, for as many frames."""
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
                 f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
@@ -104,22 +101,19 @@ class DeviceViterbi:
             )
         self._latest = (first_frame, len(scores))
         if len(scores) and not self.lost:
-            self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
+            self._search.advance(scores[:, None], [len(scores)], first_frame, lane)
 
-    def active_senones(self, lane: Lane | NullLane | None = None, audio_frames: int = 1) -> I64:
+    def active_senones(self, lane: Lane | NullLane = _NO_LANE, audio_frames: int = 1) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
         found, arcs = self._one.active_senones()
-        if lane is not None:
-            frame = sum(self._latest)
-            end = self._work.now()
-            lane.put(self._ids["search.active"], begin, end, frame, 1, arcs, len(found))
+        lane.put(self._ids["search.active"], begin, self._work.now(), sum(self._latest), 1, arcs, len(found))
         return found
 
-    def partial(self, lane: Lane | NullLane | None = None) -> list[Word]:
+    def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         return self._backtrace(False, lane)
 
-    def finish(self, lane: Lane | NullLane | None = None) -> list[Word]:
+    def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         return self._backtrace(True, lane)
 
     @property
@@ -141,13 +135,9 @@ class DeviceViterbi:
     def _one(self) -> UtteranceHistory | CudaUtterance:
         return self._search.utterances[0]
 
-    def _backtrace(self, final: bool, lane: Lane | NullLane | None) -> list[Word]:
+    def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = self._work.now()
         found, backpointers = self._one.words(final)
-        first = self._first_frame
-        words = [(word, first + start, frames) for word, start, frames in found]
-        if lane is not None:
-            # Charged where it happens: frames already shown keep their cost.
-            end = self._work.now()
-            lane.put(self._ids["search.backtrace"], begin, end, *self._latest, backpointers)
-        return words
+        # Charged where it happens: frames already shown keep their cost.
+        lane.put(self._ids["search.backtrace"], begin, self._work.now(), *self._latest, backpointers)
+        return [(word, self._first_frame + start, frames) for word, start, frames in found]

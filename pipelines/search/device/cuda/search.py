@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from profiler.spans import Cost, Lane, NullLane
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-R = TypeVar("R")
 
 FIRST_PATH = 4096
 """Entries of a path that a trace has room for at first."""
@@ -154,11 +152,10 @@ class CudaSearch(BatchSearch):
     def begin(self) -> None:
         """New utterances begin, all at once."""
         self.utterances = [CudaUtterance(self, number) for number in range(self.batch)]
+        # Rounds go on, so that what was queued before is not taken for what is.
         rounds = self.books[:, layout.ROUND].copy()
         self.books[:] = 0
-        self.books[:, layout.OPENING] = 1
-        # Rounds go on, so that what was queued before is not taken for what is.
-        self.books[:, layout.ROUND] = rounds
+        self.books[:, layout.OPENING], self.books[:, layout.ROUND] = 1, rounds
         self.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
         arrays = self._arrays
 
@@ -213,10 +210,9 @@ class CudaSearch(BatchSearch):
 
     def _passed(self, scores: Tensor, first_frame: int, frames: int) -> None:
         """Launch the kernel until no utterance wants more room."""
-        while True:
+        self._run(scores, first_frame, frames)
+        while self._made_room():
             self._run(scores, first_frame, frames)
-            if not self._made_room():
-                break
 
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
         """One block: up, over all its frames, and again from where a list was too short."""
@@ -258,16 +254,11 @@ class CudaSearch(BatchSearch):
         spent = np.diff(stamps, axis=2)[done].sum(0) / self.batch
         work = (self.books - before).sum(0)
         tokens, arcs, followed, touched, entries, kept = work[layout.TOKENS :].tolist()
-        counts = {
-            "cutoff": (touched, 0, 0),
-            "compact": (touched, kept, 0),
-            "history": (entries, touched, kept),
-            "emit": (tokens, arcs, 0),
-            "epsilon": (followed, touched, int(work[layout.ROUND])),
-        }
+        counts = (touched, 0, 0), (touched, kept, 0), (entries, touched, kept), (tokens, arcs, 0)
+        rounds = followed, touched, int(work[layout.ROUND])
         return [
-            Part(self._ids[f"search.{phase}"], round(ns), counts[phase])
-            for phase, ns in zip(layout.PHASES, spent.tolist(), strict=True)
+            Part(self._ids[f"search.{phase}"], round(ns), given)
+            for phase, ns, given in zip(layout.PHASES, spent.tolist(), (*counts, rounds), strict=True)
         ]
 
     def _made_room(self) -> bool:
@@ -382,13 +373,12 @@ class CudaSearch(BatchSearch):
         import torch
 
         config, graph = self._config, self.graph
-        numbers = [0.0] * layout.N_NUMBERS
-        numbers[layout.BEAM], numbers[layout.BEAM_DELTA] = self.beam, BEAM_DELTA
-        numbers[layout.MAX_ACTIVE], numbers[layout.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
-        numbers[layout.PENALTY], numbers[layout.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
-        numbers[layout.EPSILON_STATES], numbers[layout.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
-        numbers[layout.PRUNE_LAST], numbers[layout.STAMPED] = float(self._prune_last), float(self.stamped)
-        here = torch.tensor(numbers, dtype=torch.float64)
+        # In the order of `layout`, from BEAM to STAMPED.
+        numbers = (
+            *(self.beam, BEAM_DELTA, config.max_active, config.min_active, config.insertion_penalty),
+            *(config.acoustic_scale, graph.n_epsilon_states, graph.start, self._prune_last, self.stamped),
+        )
+        here = torch.tensor([float(number) for number in numbers], dtype=torch.float64)
         self._work.device.run(COMPUTE, lambda: self._arrays.numbers.copy_(here))
 
     def _fetched(self, read: Callable[[], list[Tensor]]) -> list[Tensor]:
