@@ -49,9 +49,9 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
 
 
 def settings(**changes: Any) -> Search:
-    values = {"beam": 1e4, "max_active": 1000, "min_active": 0, "acoustic_scale": 1.0}
-    values |= {"insertion_penalty": 0.5, "adaptive_beam": False, "target_rtf": 1.0}
-    return Search(**(values | {"lattice": False, "lattice_beam": 1e4, "nbest": 9} | changes))
+    values = {"beam": 1e4, "max_active": 1000, "min_active": 0, "acoustic_scale": 1.0, "insertion_penalty": 0.5}
+    values |= {"adaptive_beam": False, "target_rtf": 1.0, "lattice": False, "lattice_beam": 1e4, "nbest": 9}
+    return Search(**(values | changes))
 
 
 def walled(graph: Graph, walls: Walls) -> Graph:
@@ -361,33 +361,22 @@ def _short(walls: Walls, spoil: Callable[[layout.Arrays], layout.Arrays]) -> Non
 
 def a_state_too_few(walls: Walls) -> None:
     """Room for one token less than the graph has states."""
-
-    def spoil(arrays: layout.Arrays) -> layout.Arrays:
-        short = layout.Tokens(*(walls(column[:-2]) for column in arrays.tokens))
-        return arrays._replace(tokens=short)
-
-    _short(walls, spoil)
+    _short(walls, lambda held: held._replace(tokens=layout.Tokens(*(walls(column[:-2]) for column in held.tokens))))
 
 
 def an_arc_too_few(walls: Walls) -> None:
     """Room for fewer emitting arcs than the graph has."""
 
-    def spoil(arrays: layout.Arrays) -> layout.Arrays:
-        least = int((arrays.graph.arcs["ilabel"] > 0).sum()) - 1
-        short = layout.Emitting(*(walls(column[:least]) for column in arrays.emitting))
-        return arrays._replace(emitting=short)
+    def spoil(held: layout.Arrays) -> layout.Arrays:
+        least = int((held.graph.arcs["ilabel"] > 0).sum()) - 1
+        return held._replace(emitting=layout.Emitting(*(walls(column[:least]) for column in held.emitting)))
 
     _short(walls, spoil)
 
 
 def a_senone_too_few(walls: Walls) -> None:
     """Marks of active senones that lack the last one."""
-
-    def spoil(arrays: layout.Arrays) -> layout.Arrays:
-        active = walls(arrays.labels.active[:-1])
-        return arrays._replace(labels=arrays.labels._replace(active=active))
-
-    _short(walls, spoil)
+    _short(walls, lambda held: held._replace(labels=held.labels._replace(active=walls(held.labels.active[:-1]))))
 
 
 PLANTED = (a_state_too_few, an_arc_too_few, a_senone_too_few)

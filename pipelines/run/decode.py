@@ -141,7 +141,7 @@ class Decoder:
             scores = self._blocks.decode(recogniser, rows, self.frame)
             begun.done = at + count == source.n_frames
             last = begun.done or self._stopping
-            replayed = measurements is not None and measurements.chosen
+            replayed = measurements is not None and measurements.replay.chosen
             reached = self.frame + count
             if transcript.follow(recogniser, self._tiles.at, reached, last=last, replayed=replayed):
                 scores = None
@@ -163,7 +163,7 @@ class Decoder:
         lane, recogniser, first = self._lane, self.recogniser, self.frame
         frontend = recogniser.frontend
         if self._measurements is not None:
-            self._measurements.forget()
+            self._measurements.replay.forget_search()
         self._tiles.own()
         self._tiles.begin()
         sound = audio.load(item.path, item.part, frontend.parameters.target)

@@ -32,13 +32,9 @@ class RunMeasurements:
         self._lane = lane
         self.pulse = Pulse(recorder.clock)
         self._queue = RunQueue(self.pulse)
-        self._replay = HotReplay(recorder, lane, self._queue, replay)
+        self.replay = HotReplay(recorder, lane, self._queue, replay)
         self._recorded = self._asked_ns = self._throttled_ns = 0
         self._lost = NOTHING
-
-    @property
-    def chosen(self) -> bool:
-        return self._replay.chosen
 
     def close(self) -> None:
         self._queue.close()
@@ -53,7 +49,7 @@ class RunMeasurements:
         Nothing without a reading before OTHERS_EVERY_NS have passed, unless `surely` or the block is to be replayed.
         """
         self._lost = NOTHING
-        if surely or self._replay.chosen or now - self._asked_ns >= OTHERS_EVERY_NS:
+        if surely or self.replay.chosen or now - self._asked_ns >= OTHERS_EVERY_NS:
             self._asked_ns = now
             other, throttled, stopped = self._queue.lost()
             self._lost = Lost(min(other, LIMIT), min(throttled, LIMIT), stopped)
@@ -70,19 +66,16 @@ class RunMeasurements:
         least = max(LEAST_NS, LEAST_SHARE * wall_ns)
         return [f"{cause} for {ns / 1e9:.1f} s while it decoded" for cause, ns in causes.items() if ns >= least]
 
-    def forget(self) -> None:
-        self._replay.forget_search()
-
     def changed(self) -> None:
-        self._replay.forget_search()
-        self._replay.begin_again()
+        self.replay.forget_search()
+        self.replay.begin_again()
 
     def between(self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int) -> int:
         """A block from `frame` on has ended `now`, which took `took_ns`; returns when the next one may begin.
 
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
-        replay, after = self._replay, now
+        replay, after = self.replay, now
         if replay.waits(now, took_ns):
             return now  # most blocks
         if replay.chosen:

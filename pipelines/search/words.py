@@ -25,7 +25,7 @@ class _Anchor:
     """A place in the history up to which words are aligned, and what was emitted but not aligned."""
 
     entry: int = -1
-    words: list[tuple[int, int, int]] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
     emitted: list[int] = field(default_factory=list)
 
 
@@ -55,7 +55,10 @@ class WordTracer:
         `history` int32 [used, 3]: the part of it that is used.
         """
         graph = self._graph
-        n, reached = self._trace(history, entry)
+        n, reached = trace(history, entry, self._anchor.entry, self._backpointers)
+        if n > len(self._backpointers):
+            self._backpointers = np.empty(2 * n, dtype=np.int32)
+            n, reached = trace(history, entry, self._anchor.entry, self._backpointers)
         self.backpointers = n
         anchor = self._anchor if reached else _Anchor()
         backpointers = self._backpointers[:n][::-1]
@@ -72,24 +75,23 @@ class WordTracer:
             begins, ends = begins[spoken], ends[spoken]
         phones = graph.senone_phone[label[begins] - 1].tolist()
         starts, ends = [*frames[begins].tolist(), end_frame], ends.tolist()
-        said = len(phones)
-        while said and graph.filler[phones[said - 1]]:
-            said -= 1
-        self.silence = end_frame - starts[said] if said or reached else end_frame
+        spoken_phones = len(phones)
+        while spoken_phones and graph.filler[phones[spoken_phones - 1]]:
+            spoken_phones -= 1
+        self.silence = end_frame - starts[spoken_phones] if spoken_phones or reached else end_frame
         at_label = np.nonzero(arcs["olabel"])[0]
         emitted = [*anchor.emitted, *(arcs["olabel"][at_label] - 1).tolist()]
-        spans = align(graph, phones, emitted)
+        said, spans = [graph.words[word] for word in emitted], align(graph, phones, emitted)
         if spans is None:
             # A model that shares senones between phones: the labels' own frames must do.
             borders = [*frames[at_label].tolist(), end_frame]
             borders = [borders[0]] * len(anchor.emitted) + borders
-            found = [(w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1)) for i, w in enumerate(emitted)]
-            return self._named([*anchor.words, *found])
+            found = [(w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1)) for i, w in enumerate(said)]
+            return [*anchor.words, *found]
         found = [
             (w, starts[a], max((ends[b - 1] if b > a else 0) - starts[a], 1))
-            for w, (a, b) in zip(emitted, spans, strict=True)
+            for w, (a, b) in zip(said, spans, strict=True)
         ]
-        result = [*anchor.words, *found]
         settled = len(found) - SETTLED_WORDS
         if settled > SETTLED_WORDS:
             # Just before the first phone of the first word that is not settled.
@@ -97,17 +99,7 @@ class WordTracer:
             done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
             if done >= settled and at >= 0:
                 self._anchor = _Anchor(int(backpointers[at]), [*anchor.words, *found[:settled]], emitted[settled:done])
-        return self._named(result)
-
-    def _named(self, words: list[tuple[int, int, int]]) -> list[Word]:
-        return [(self._graph.words[w], start, frames) for w, start, frames in words]
-
-    def _trace(self, history: Array, entry: int) -> tuple[int, bool]:
-        while True:
-            n, reached = trace(history, entry, self._anchor.entry, self._backpointers)
-            if n <= len(self._backpointers):
-                return n, reached
-            self._backpointers = np.empty(2 * n, dtype=np.int32)
+        return [*anchor.words, *found]
 
 
 def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, int]] | None:

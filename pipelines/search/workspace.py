@@ -225,49 +225,35 @@ class Workspace:
                 narrower = self.numbers.lattice_beam * NARROWER
                 self.numbers = self.numbers._replace(lattice_beam=narrower)
                 used, kept = self._collect(0)
-            if 2 * (used + new) > len(self._history):
-                self._enlarge(2 * (used + new))
-            if self.numbers.n_ranks and 2 * kept > len(self._alternatives[1]):
-                self._enlarge_lattice(2 * kept)
+            self._enlarge(2 * (used + new), 2 * kept)
         self._open(used + new, kept)
 
     def widen(self) -> None:
         """Make room for twice as much: a frame did not fit."""
         self._few *= 2
         r = self.books.decoder_state
-        self._enlarge(len(self._history) + self._few)
-        if self.numbers.n_ranks:
-            self._enlarge_lattice(len(self._alternatives[1]) + self._few)
+        self._enlarge(len(self._history) + self._few, len(self._alternatives[1]) + self._few)
         self._open(int(r[layout.HISTORY]), int(r[layout.ALTERNATIVES]))
 
     def reserve(self, entries: int, alternatives: int) -> None:
         """Have room for this number of entries and alternatives."""
-        if len(self._history) < entries:
-            self._enlarge(entries)
-        if self.numbers.n_ranks and len(self._alternatives[1]) < alternatives:
-            self._enlarge_lattice(alternatives)
+        self._enlarge(entries, alternatives)
         self._open(entries, alternatives)
 
     def _collect(self, first: int) -> tuple[int, int]:
         """Drop what no token leads to of the entries from `first` on; how many entries and alternatives are left."""
         tokens, books, lattice = self.arrays.tokens, self.books, self.arrays.lattice
         r = books.decoder_state
-        n, m = int(r[layout.N]), int(r[layout.M])
-        others = 0
+        n, others = int(r[layout.N]), 0
         if r[layout.PENDING]:
-            others = m
-            tokens.new_hist[:m][tokens.come[:m] != layout.BY_ENTRY] = -1
+            others = int(r[layout.M])
+            tokens.new_hist[:others][tokens.come[:others] != layout.BY_ENTRY] = -1
         kept = int(r[layout.ALTERNATIVES])
         begin = bisect_left(lattice.alternative[:kept, 0], first)
-        used, left = words.collect(
-            books.history[: r[layout.HISTORY]],
-            first,
-            tokens.hist[:n],
-            tokens.new_hist[:others],
-            lattice.alternative[begin:kept],
-            lattice.delta[begin:kept],
-            self.numbers.lattice_beam,
-        )
+        history, inside = books.history[: r[layout.HISTORY]], slice(begin, kept)
+        pairs, costs = lattice.alternative[inside], lattice.delta[inside]
+        beam = self.numbers.lattice_beam
+        used, left = words.collect(history, first, tokens.hist[:n], tokens.new_hist[:others], pairs, costs, beam)
         r[layout.HISTORY], r[layout.ALTERNATIVES] = used, begin + left
         self.collected += 1
         self.renumbered_from = min(self.renumbered_from, first)
@@ -285,22 +271,25 @@ class Workspace:
         books = self.books._replace(history=self._history[: used + more])
         self.hold(self.arrays._replace(lattice=lattice, books=books))
 
-    def _enlarge(self, entries: int) -> None:
-        if entries > 2 * MAX_HISTORY:
-            raise GraphError(
-                f"The search would keep more than {2 * MAX_HISTORY:,} entries of history; lower search.beam or "
-                "search.max_active."
-            )
-        used = int(self.books.decoder_state[layout.HISTORY])
-        larger = self._empty((entries, 3), np.int32)
-        larger[:used] = self._history[:used]
-        self._history = larger
+    def _enlarge(self, entries: int, alternatives: int) -> None:
+        """Have arrays of this number of entries and, where they are kept, of alternatives at least."""
+        r = self.books.decoder_state
+        if entries > len(self._history):
+            if entries > 2 * MAX_HISTORY:
+                raise GraphError(
+                    f"The search would keep more than {2 * MAX_HISTORY:,} entries of history; lower search.beam or "
+                    "search.max_active."
+                )
+            self._history = self._longer(self._history, entries, int(r[layout.HISTORY]))
+        pairs, costs = self._alternatives
+        if self.numbers.n_ranks and alternatives > len(costs):
+            kept = int(r[layout.ALTERNATIVES])
+            self._alternatives = self._longer(pairs, alternatives, kept), self._longer(costs, alternatives, kept)
 
-    def _enlarge_lattice(self, room: int) -> None:
-        kept = int(self.books.decoder_state[layout.ALTERNATIVES])
-        pairs, costs = self._empty((room, 2), np.int32), self._empty(room, np.float32)
-        pairs[:kept], costs[:kept] = self._alternatives[0][:kept], self._alternatives[1][:kept]
-        self._alternatives = pairs, costs
+    def _longer(self, column: Array, length: int, used: int) -> Array:
+        longer = self._empty((length, *column.shape[1:]), column.dtype)
+        longer[:used] = column[:used]
+        return longer
 
     def _keep_alternatives(self, on: bool, beam: float) -> None:
         """Keep ways within `beam`, or none; arrays that are there serve again."""

@@ -31,20 +31,10 @@ TOY_WORDS = ("two", "to", "too", "a", "i", "eye", "read", "red", "four", "forwar
 
 
 def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0, **changes):
+    plain = {"min_active": 20, "adaptive_beam": False, "target_rtf": 0.05}
+    plain |= {"lattice": False, "lattice_beam": 6.0, "nbest": 1} | changes
     return Search(
-        **{
-            "beam": beam,
-            "max_active": max_active,
-            "min_active": 20,
-            "acoustic_scale": acoustic_scale,
-            "insertion_penalty": insertion_penalty,
-            "adaptive_beam": False,
-            "target_rtf": 0.05,
-            "lattice": False,
-            "lattice_beam": 6.0,
-            "nbest": 1,
-            **changes,
-        }
+        beam=beam, max_active=max_active, acoustic_scale=acoustic_scale, insertion_penalty=insertion_penalty, **plain
     )
 
 
@@ -65,16 +55,9 @@ def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
     write_arpa(toy_language(order), folder / "toy.arpa")
     words = restricted(full_dictionary(), TOY_WORDS)
     write_dictionary(Dictionary(words.pronunciations), folder / "toy.dict")
-    values = {
-        "model": str(sphinx.default_directory()),
-        "dictionary": str(folder / "toy.dict"),
-        "language_model": str(folder / "toy.arpa"),
-        "vocabulary": 100,
-        "order": order,
-        "bigrams": 1000,
-        "trigrams": 1000,
-    }
-    return Recipe(**(values | changes))
+    values = {"vocabulary": 100, "order": order, "bigrams": 1000, "trigrams": 1000} | changes
+    files = str(sphinx.default_directory()), str(folder / "toy.dict"), str(folder / "toy.arpa")
+    return Recipe(**dict(zip(("model", "dictionary", "language_model"), files, strict=True)) | values)
 
 
 @cache

@@ -99,12 +99,6 @@ def test_the_scorer_takes_one_row_for_each_output(speech):
 
 
 @needs_hama
-def test_a_net_for_whole_utterances_refuses_a_stream():
-    with pytest.raises(FeatureParameterError, match="needs the whole utterance before it gives a score"):
-        front_end_of().start(noise(0.1))
-
-
-@needs_hama
 def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
     made, recorder = front_end_of(), Recorder()
     made.stages(recorder)

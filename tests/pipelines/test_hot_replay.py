@@ -171,12 +171,6 @@ def test_data_are_hot_when_another_pass_takes_no_less(took, least, times):
     assert len(passes) == times
 
 
-def test_passes_that_give_nothing_do_not_count():
-    assert hot(dict) == {}
-    order = iter([{}, {"a": 100}, {}, {"a": 50}, {"a": 50}, {"a": 50}, {"a": 40}])
-    assert hot(lambda: next(order)) == {"a": 50}
-
-
 def test_the_budget_is_kept():
     rig = Rig(0.02)
     replays = spent = 0

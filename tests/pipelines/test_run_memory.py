@@ -89,18 +89,6 @@ def test_a_component_that_holds_10_mb_more_is_named(rig, component):
 
 
 @needs_pages
-def test_what_replaces_the_scorer_takes_its_memory_along(rig):
-    """Nothing but what the run holds is kept alive by the readings."""
-    size = 32 * PLANTED  # the heap would keep a smaller block
-    undo = hold(rig.recogniser.scorer, np.ones(size, np.uint8))
-    rig.used()
-    resident = memory.totals().resident
-    undo()
-    rig.used()
-    assert resident - memory.totals().resident == pytest.approx(size, rel=0.05)
-
-
-@needs_pages
 def test_a_session_has_the_memory_from_set_up_to_the_end(quick, short, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "SHARE", 1.0)
     assert run(quick, [short], tmp_path / "run.asrs").state == "closed"

@@ -23,17 +23,8 @@ SCALE = 0.1
 
 def wide(**changes):
     """Settings under which nothing is pruned."""
-    return settings(
-        **{
-            "beam": 1e4,
-            "max_active": 10_000,
-            "acoustic_scale": SCALE,
-            "lattice": True,
-            "lattice_beam": 1e4,
-            "nbest": 100,
-            **changes,
-        }
-    )
+    plain = {"beam": 1e4, "max_active": 10_000, "acoustic_scale": SCALE}
+    return settings(**plain | {"lattice": True, "lattice_beam": 1e4, "nbest": 100} | changes)
 
 
 def all_sequences(graph, scores):

@@ -36,15 +36,9 @@ def test_models_derived_from_one_directory_share_a_graph():
     config = GraphConfig(vocabulary=100, bigrams=1000)
     tied = model()
     # What a derived model changes: Gaussians, weights, codebooks, checksum; not what a graph sees.
-    other = replace(
-        tied,
-        kind="continuous",
-        means=tied.means[:1],
-        variances=tied.variances[:1],
-        weights=tied.weights[:, :1],
-        senone_codebook=np.arange(tied.n_senones, dtype=np.int32),
-        checksum="0" * 64,
-    )
+    gaussians = {"means": tied.means[:1], "variances": tied.variances[:1], "weights": tied.weights[:, :1]}
+    codebooks = np.arange(tied.n_senones, dtype=np.int32)
+    other = replace(tied, kind="continuous", senone_codebook=codebooks, checksum="0" * 64, **gaussians)
     assert recipe_of(config, other) == recipe_of(config, tied)
     assert store.key(recipe_of(config, other)) == store.key(recipe_of(config, tied))
 

@@ -14,7 +14,6 @@ import soundfile
 
 from pipelines.config import Config, Value, assign
 from pipelines.config.audio import Stream
-from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
 from pipelines.models.opening import FrontEnd
 from pipelines.run import recogniser as recognisers
@@ -115,27 +114,6 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior():
     every = utterance.cepstra.astype(np.float64)
     mean = (every.sum(axis=0) + PRIOR_FRAMES * prior) / (len(every) + PRIOR_FRAMES)
     np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
-
-
-@pytest.mark.slow
-def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(quick, bundled_speech, monkeypatch):
-    """The mean of the whole utterance is put in the place of the running one."""
-    whole = Mfcc.start
-
-    def start(self: Mfcc, samples: F32) -> mfcc.Utterance:
-        ahead, arriving = whole(self, samples), whole(self, samples)
-        for _ in ahead.run():
-            pass
-        normal = ahead._normal(ahead.n_frames)
-        arriving._normal = lambda frames, prior=None: normal  # type: ignore[method-assign]
-        return arriving
-
-    files = [bundled_speech / name for name in ("01-slt-morning.flac", SHORT)]
-    expected = [u.hypothesis for u in run(quick, files, None).result.utterances]
-    monkeypatch.setattr(Mfcc, "start", start)
-    for chunk_ms in (50, 1234):
-        config = assign(quick, {"stream.chunk_ms": chunk_ms, "stream.endpoint": False})
-        assert [u.hypothesis for u in run(config, files, None).result.utterances] == expected
 
 
 # -- on a clock that the test moves ------------------------------------------------------------------
