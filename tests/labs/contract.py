@@ -1,7 +1,7 @@
 """What every lab keeps to: the test module of its group has a `Contract` for it, which `test_labs_contract` runs."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,7 +44,6 @@ class Contract:
     result; `more`: of changed ones. `said`: words of the sentence. `drawn`: values of the picture's first layer.
     `small`: parameters of a run of seconds, at `desk`, with `patches` to the lab's module, and with workers as threads
     on planted data where `trains`; `check` looks at what it measured. `stops`: whether it is stopped as well.
-    `memory`: parameters, of which the latter need more.
     """
 
     lab: Lab[Parameters, Measured]
@@ -64,19 +63,15 @@ class Contract:
     trains: bool = False
     stops: bool = True
     check: Callable[..., None] = lambda result: None
-    memory: tuple[Parameters, Parameters] | None = None
 
     @property
-    def verdicts(self) -> dict[Verdict, Sequence[Changes]]:
+    def verdicts(self) -> Iterator[tuple[Verdict, Changes]]:
         """What the rule has to say of which changes."""
-        every: dict[Verdict, Sequence[Changes]] = {
-            HOLDS: self.true,
-            PART: self.in_part,
-            FAILS: self.false,
-            UNDECIDED: self.noisy,
-            IMPOSSIBLE: self.impossible,
-        }
-        return {verdict: changes for verdict, changes in every.items() if changes}
+        yield from ((HOLDS, changes) for changes in self.true)
+        yield from ((PART, changes) for changes in self.in_part)
+        yield from ((FAILS, changes) for changes in self.false)
+        yield from ((UNDECIDED, changes) for changes in self.noisy)
+        yield from ((IMPOSSIBLE, changes) for changes in self.impossible)
 
 
 # -- times and trainings as labs might have measured them ------------------------------------------

@@ -24,7 +24,6 @@ NAME = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
 PATCHED = """
 import sys
-from contextlib import suppress
 from pathlib import Path
 from pipelines.labs import _training
 folder, *words = sys.argv[1:]
@@ -166,15 +165,11 @@ def test_a_lab_apart_gives_its_row(tmp_path):
     assert "hearing frames through two nets" in said
 
 
-def test_a_lab_apart_that_cannot_be_says_why():
+def test_a_lab_apart_says_why_it_cannot_be_and_is_stopped():
     ended = verb.in_a_process(["nothing"], lambda line: None, lambda: False)
     assert (ended.row, ended.status) == (None, 2)
     assert ended.said.startswith("There is no lab called 'nothing'")
-
-
-def test_a_lab_apart_is_stopped():
-    ended = verb.in_a_process([NAME_APART], lambda line: None, lambda: True)
-    assert ended.status != 0
+    assert verb.in_a_process([NAME_APART], lambda line: None, lambda: True).status != 0
 
 
 def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):

@@ -119,7 +119,6 @@ CONTRACTS = {
         drawn=about((1e-9, 1e-9)),
         small=access_orders.Params(largest_mib=1, seconds=0.0),
         check=every_access_at_every_size,
-        memory=(access_orders.Params(largest_mib=1), access_orders.Params(largest_mib=1024)),
     ),
     "bandwidth-ladder": Contract(
         bandwidth_ladder.LAB,
@@ -149,7 +148,6 @@ CONTRACTS = {
         small=call_costs.Params(largest=16, seconds=0.0),
         desk=NoDevice,
         check=every_library_at_every_size,
-        memory=(call_costs.Params(largest=16), call_costs.Params(largest=1 << 26)),
     ),
     "gradient-noise": Contract(
         gradient_noise.LAB,
@@ -159,7 +157,6 @@ CONTRACTS = {
         figures={"slope": pytest.approx(-0.5, abs=0.02)},
         small=gradient_noise.Params(frames=64, largest=8, draws=8),
         check=every_minibatch_is_drawn,
-        memory=(gradient_noise.Params(frames=64), gradient_noise.Params(frames=8192)),
     ),
     "matrix-orders": Contract(
         matrix_orders.LAB,
@@ -173,7 +170,6 @@ CONTRACTS = {
         },
         small=matrix_orders.Params(n=8, block=4, largest=32, seconds=0.0),
         check=every_product_is_measured,
-        memory=(matrix_orders.Params(n=8, largest=8), matrix_orders.Params(n=8, largest=16384)),
     ),
 }
 

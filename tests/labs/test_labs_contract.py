@@ -3,18 +3,18 @@
 import importlib
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from pipelines import labs
 from pipelines.config.options import options_of
 from pipelines.labs import _training, record
 from pipelines.labs.chart import Bars, Chart, Line
 from pipelines.labs.declaration import GROUPS
-from pipelines.labs.verdicts import IMPOSSIBLE, Verdict
+from pipelines.labs.verdicts import IMPOSSIBLE
 from pipelines.training.parallel import launch
 from pipelines.training.parallel import lessons as labelled
 from profiler.errors import Cancelled
@@ -27,29 +27,23 @@ from tests.labs import (
     test_labs_nets,
     test_labs_training,
 )
-from tests.labs.contract import Changes, Contract
+from tests.labs.contract import Contract
 from tests.pipelines import workers_in_threads
 
 CONTRACTS: dict[str, Contract] = {
-    name: contract
-    for group in (
-        test_labs_kernels,
-        test_labs_decoding,
-        test_labs_nets,
-        test_labs_caches,
-        test_labs_device,
-        test_labs_training,
-    )
-    for name, contract in group.CONTRACTS.items()
+    **test_labs_kernels.CONTRACTS,
+    **test_labs_decoding.CONTRACTS,
+    **test_labs_nets.CONTRACTS,
+    **test_labs_caches.CONTRACTS,
+    **test_labs_device.CONTRACTS,
+    **test_labs_training.CONTRACTS,
+}
+CASES = [(name, *case) for name, contract in CONTRACTS.items() for case in contract.verdicts]
+NETS_AND_OTHERS_OF_ONE_SIZE = {
+    *("bandwidth-ladder", "compress-training", "device-mismatch", "lazy-outputs", "low-rank", "multi-frame"),
+    *("simd-int8", "sparse", "teacher-student"),
 }
 every_lab = pytest.mark.parametrize("name", CONTRACTS)
-
-
-def cases() -> Iterator[tuple[str, Verdict, Changes]]:
-    for name, contract in CONTRACTS.items():
-        for verdict, changes in contract.verdicts.items():
-            for change in changes:
-                yield name, verdict, change
 
 
 def test_every_lab_has_a_contract():
@@ -65,13 +59,19 @@ def test_a_card_says_everything(name):
     # Where the bound comes from: the claim itself, a paper, or ourselves.
     assert re.search(r"\bclaim\b|\bours\b|\(.+ \d{4}", lab.bound), lab.bound
     assert {"holds here", "does not hold here"} <= set(lab.follows)
-    assert lab.bytes_needed(lab.parameters) >= 0
+    least, most = lab.parameters, lab.parameters
     for option in options_of(type(lab.parameters)):
         assert option.title
         assert option.help.endswith(".")
+        if option.maximum is not None:
+            least = structs.replace(least, **{option.key: option.minimum})
+            most = structs.replace(most, **{option.key: option.maximum})
+    less, more = lab.bytes_needed(least), lab.bytes_needed(most)
+    assert (0 < less < more) == (name not in NETS_AND_OTHERS_OF_ONE_SIZE)
+    assert less <= lab.bytes_needed(lab.parameters) <= more
 
 
-@each("name, verdict, change", list(cases()))
+@each("name, verdict, change", CASES)
 def test_the_rule_finds_what_was_planted(name, verdict, change):
     contract = CONTRACTS[name]
     finding = contract.lab.judge(contract.planted(**change))
@@ -96,31 +96,25 @@ def test_figures_follow_from_what_was_planted(name):
 @every_lab
 def test_what_was_planted_can_be_drawn(name):
     contract = CONTRACTS[name]
-    for changes in contract.verdicts.values():
-        chart = contract.lab.picture(contract.planted(**changes[0]))
-        for panel in (chart, *chart.beside):
-            fits(panel)
+    for _, changes in contract.verdicts:
+        fits(contract.lab.picture(contract.planted(**changes)))
     if contract.drawn is not None:
         first = contract.lab.picture(contract.planted()).layers[0]
         assert (first.y if isinstance(first, Line) else first.values) == contract.drawn
 
 
-def fits(panel: Chart) -> None:
+def fits(chart: Chart) -> None:
     """Every layer has as many values as places, and as many ends of intervals, or none."""
-    assert panel.layers
-    for layer in panel.layers:
-        if isinstance(layer, Bars):
-            assert len(layer.values) == len(panel.x.categories)
-            values = layer.values
-        elif isinstance(layer, Line):
-            assert len(layer.x) == len(layer.y)
-            values = layer.y
-        else:
-            continue
-        assert len(layer.low) == len(layer.high)
-        assert len(layer.low) in (0, len(values))
-        for low, value, high in zip(layer.low, values, layer.high, strict=False):
-            assert value is None or low is None or high is None or low <= value <= high
+    for panel in (chart, *chart.beside):
+        assert panel.layers
+        for layer in panel.layers:
+            if isinstance(layer, Bars | Line):
+                places, values = (panel.x.categories, layer.values) if isinstance(layer, Bars) else (layer.x, layer.y)
+                assert len(places) == len(values)
+                assert len(layer.low) == len(layer.high)
+                assert len(layer.low) in (0, len(values))
+                for low, value, high in zip(layer.low, values, layer.high, strict=False):
+                    assert value is None or low is None or high is None or low <= value <= high
 
 
 @every_lab
@@ -153,14 +147,6 @@ def test_a_strangers_result_breaks_nothing(name):
         assert run is None or run.chart is None or run.chart.layers
 
 
-@each("name", [name for name, contract in CONTRACTS.items() if contract.memory])
-def test_more_takes_more_memory(name):
-    contract = CONTRACTS[name]
-    assert contract.memory is not None
-    less, more = map(contract.lab.bytes_needed, contract.memory)
-    assert 0 < less < more
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, contract in CONTRACTS.items() if contract.small])
 def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
@@ -175,9 +161,7 @@ def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
     measured = contract.lab.measure(contract.small, contract.desk())
     assert isinstance(measured, contract.lab.stored)
     assert contract.lab.judge(measured).why
-    chart = contract.lab.picture(measured)
-    for panel in (chart, *chart.beside):
-        fits(panel)
+    fits(contract.lab.picture(measured))
     contract.check(measured)
     if contract.stops and not contract.trains:
         desk = contract.desk()

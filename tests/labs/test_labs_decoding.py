@@ -100,7 +100,6 @@ CONTRACTS = {
         small=ctc_search.Params(vocabulary=60, speech_s=1.0, seconds=0.0),
         desk=with_speech,
         check=words_are_those_of_the_recogniser,
-        memory=(ctc_search.Params(speech_s=1.0), ctc_search.Params(speech_s=600.0)),
     ),
     "gaussian-selection": Contract(
         gaussian_selection.LAB,
@@ -110,7 +109,6 @@ CONTRACTS = {
         figures={"time_share": about(0.45), "gaussians_fewer_times": about(1 / 0.3)},
         said=[({}, "of 50 words 4 are wrong instead of 1")],
         drawn=about((45.0,) * 4),
-        memory=(gaussian_selection.Params(components=8), gaussian_selection.Params(components=128)),
     ),
     "gpu-scoring-search": Contract(
         gpu_scoring_search.LAB,
@@ -130,7 +128,6 @@ CONTRACTS = {
         desk=lambda: with_speech(NoDevice),
         stops=False,
         check=the_half_of_the_processor_is_run,
-        memory=(gpu_scoring_search.Params(frames=1), gpu_scoring_search.Params(frames=10_000)),
     ),
     "scoring-free": Contract(
         scoring_free.LAB,
@@ -144,7 +141,6 @@ CONTRACTS = {
             "net_rtf": about(0.01),
         },
         drawn=about((10.0, 70.0, 70.0, 70.0)),
-        memory=(scoring_free.Params(speech_s=0.1), scoring_free.Params(speech_s=600.0)),
     ),
 }
 

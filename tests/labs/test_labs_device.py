@@ -142,7 +142,6 @@ CONTRACTS = {
         },
         more=[({"device": 1e-6}, {"device_flops_per_s": about(2e12)})],
         small=clocks_cores.Params(n=32, seconds=0.0),
-        memory=(clocks_cores.Params(n=32), clocks_cores.Params(n=8192)),
     ),
     "device-mismatch": Contract(
         device_mismatch.LAB,
@@ -170,7 +169,6 @@ CONTRACTS = {
         small=matrix_200.Params(n=8, largest=32, seconds=0.0),
         desk=NoDevice,
         check=the_half_of_the_processor_is_run,
-        memory=(matrix_200.Params(largest=32), matrix_200.Params(largest=16384)),
     ),
     "mnist-digits": Contract(
         mnist_digits.LAB,
@@ -185,7 +183,6 @@ CONTRACTS = {
         desk=NoDevice,
         patches={"MODELS": {"small": 1, "large": 2}, "TEST": 64},
         check=parts_add_up_to_passes,
-        memory=(mnist_digits.Params(digits=640), mnist_digits.Params(digits=60_000)),
     ),
     "transfer-ledger": Contract(
         transfer_ledger.LAB,
@@ -206,7 +203,6 @@ CONTRACTS = {
         trains=True,
         patches={"HIDDEN": (8,), "BOTTLENECK": 6},
         check=every_byte_is_in_the_ledger,
-        memory=(transfer_ledger.Params(batch=1), transfer_ledger.Params(batch=8192)),
     ),
 }
 

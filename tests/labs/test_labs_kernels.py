@@ -119,7 +119,6 @@ CONTRACTS = {
         noisy=[{"gain": 1.02, "noise": LOUD}],
         figures={"net_gain": about(5.0), "rows_two_over_one": about(3.0), "added_latency_ms_at_4": 30.0},
         drawn=about((1.0, 0.2, 0.2)),
-        memory=(batching.Params(gaussians=1), batching.Params(gaussians=1 << 20)),
     ),
     "exp-cost": Contract(
         exp_cost.LAB,
@@ -137,7 +136,6 @@ CONTRACTS = {
         ],
         small=exp_cost.Params(elements=64, items=10, seconds=0.0),
         check=every_way_is_measured,
-        memory=(exp_cost.Params(elements=64, items=10), exp_cost.Params(elements=10**7)),
     ),
     "exp-share": Contract(
         exp_share.LAB,
@@ -151,7 +149,6 @@ CONTRACTS = {
             "ms_per_frame_at_64": about(0.5),
         },
         drawn=pytest.approx((5.0, 20.0), abs=1.0),
-        memory=(exp_share.Params(components=8), exp_share.Params(components=128)),
     ),
     "parameter-bytes": Contract(
         parameter_bytes.LAB,
@@ -167,7 +164,6 @@ CONTRACTS = {
         },
         small=FEW_PARAMETERS,
         check=every_batch_at_every_size,
-        memory=(FEW_PARAMETERS, parameter_bytes.Params(senones=1 << 20, gaussians=1024, dimensions=1024)),
     ),
     "simd-int8": Contract(
         simd_int8.LAB,
@@ -189,7 +185,6 @@ CONTRACTS = {
         noisy=[{"by_exp": 0.55, "noise": LOUD}],
         figures={"exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01), "tree_16_time_share": about(0.01)},
         drawn=about((1e4, 9e3, 200.0, 100.0)),
-        memory=(vq_lookup.Params(codewords=16), vq_lookup.Params(codewords=4096)),
     ),
 }
 

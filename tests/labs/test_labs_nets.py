@@ -160,7 +160,6 @@ CONTRACTS = {
         noisy=[{"csr": 0.97, "noise": LOUD}],
         figures={"csr_gain_at_30_percent_16_frames": about(2.0), "csr_break_even_kept_16_frames": 0.5},
         said=[({}, "4 are wrong before pruning, 9 after it and 5 retrained")],
-        memory=(sparse.Params(net="small"), sparse.Params(net="large")),
     ),
     "teacher-student": Contract(
         teacher_student.LAB,

@@ -144,7 +144,6 @@ CONTRACTS = {
         small=asynchronous_sgd.Params(batch=4, batches=16, rounds=3),
         trains=True,
         check=each_worker_is_counted,
-        memory=(asynchronous_sgd.Params(workers=2), asynchronous_sgd.Params(workers=64)),
     ),
     "compress-training": Contract(
         compress_training.LAB,
@@ -174,7 +173,6 @@ CONTRACTS = {
         small=consensus_admm.Params(workers=2, batch=4, local=3, exchanges=2, rounds=2),
         trains=True,
         check=fewer_bytes_are_sent,
-        memory=(consensus_admm.Params(workers=2), consensus_admm.Params(workers=64)),
     ),
     "minibatch": Contract(
         minibatch.LAB,
@@ -192,7 +190,6 @@ CONTRACTS = {
         trains=True,
         patches={"HIDDEN": (8, 6)},
         check=losses_are_those_of_plain_descent,
-        memory=(minibatch.Params(largest=64), minibatch.Params(largest=8192)),
     ),
     "pipelined-backprop": Contract(
         pipelined_backprop.LAB,
@@ -214,7 +211,6 @@ CONTRACTS = {
         trains=True,
         patches={"HIDDEN": (8,) * 6, "BOTTLENECK": 6},
         check=gradients_are_late,
-        memory=(pipelined_backprop.Params(most=2), pipelined_backprop.Params(most=6)),
     ),
 }
 
