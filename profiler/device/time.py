@@ -111,8 +111,7 @@ class DeviceTimer:
         self._items: list[_Item] = []
         self._waits: list[Wait] = []
         self._keys = 0
-        self._wait_stages: dict[tuple[int, int], tuple[int, bool]] = {}
-        self._overheads: dict[tuple[str, int], int] = {}
+        self._stages: dict[tuple[str, int], int] = {}
         self._pair_due = 0
         self.ns_per_event = self._event_cost() if self._recording else 0.0
         if self._recording and not device.host_time:
@@ -165,20 +164,9 @@ class DeviceTimer:
         self.events += 1
         if self._device.blocking:
             self._waits.append(Wait(stream, given_ns, self._now()))
-        self._keys += 1
+        key = self._keys = self._keys + 1
         item = _Item(
-            stream,
-            stage,
-            self._host.epoch,
-            given_ns,
-            began,
-            ended,
-            first_frame,
-            frames,
-            work,
-            transfer,
-            self._keys,
-            parts,
+            stream, stage, self._host.epoch, given_ns, began, ended, first_frame, frames, work, transfer, key, parts
         )
         self._items.append(item)
         self._latest[stream] = item
@@ -241,8 +229,7 @@ class DeviceTimer:
         self._record(first_frame, frames, timed)
         end = self._now()
         if end > begin:
-            stage = self._overhead(RECORDING, RECORDS)
-            self._host.put(stage, begin, end, first_frame, frames)
+            self._host.put(self._stage(RECORDING, "overhead", RECORDS), begin, end, first_frame, frames)
             self.recording_ns += end - begin
 
     def _record(self, first_frame: int, frames: int, timed: bool) -> None:
@@ -252,45 +239,41 @@ class DeviceTimer:
         if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
         latest = self._now()
-        found = [self._mapped(item, *at, latest) for item, at in zip(done, times, strict=True)]
+        found = [self._mapped(item, at, latest) for item, at in zip(done, times, strict=True)]
         self._let_go(done)
         waited = self._charge_waits(done, found, first_frame, frames)
         for item, busy in zip(done, found, strict=True):
-            work0, work1, work2 = item.work
             if item.transfer:
                 unwaited = busy.end_ns - busy.start_ns - waited.get(item.key, 0)
-                work2 = min(max(unwaited, 0), _LARGEST)
+                item.work = *item.work[:2], min(max(unwaited, 0), _LARGEST)
             lane = self._lanes[item.stream]
             if lane.epoch != item.epoch:
                 lane.epoch = item.epoch
-            start = busy.start_ns
-            for part, end in _placed(item.parts, busy):
-                lane.put(part.stage, start, end, item.first_frame, item.frames, *part.work)
-                start = end
-            if start < busy.end_ns or not item.parts:
-                lane.put(item.stage, start, busy.end_ns, item.first_frame, item.frames, work0, work1, work2)
+            for stage, start, end, work in _placed(item, busy):
+                lane.put(stage, start, end, item.first_frame, item.frames, *work)
 
     def _charge_waits(
         self, done: Sequence[_Item], ran: Sequence[Busy], first_frame: int, frames: int
     ) -> dict[int, int]:
         """Record each wait as the work that `ran` meanwhile; returns the waiting time of each work by key, ns."""
-        put = self._host.put
+        recorder, epoch = self._recorder, self._host.epoch
         waited: dict[int, int] = {}
         counts = {item.key: item.work for item in done}
         for busy, start, end in charge(self._waits, ran):
+            work: list[int] = []
             if busy is None:
-                put(self._overhead(LATENCY, IDLE), start, end, first_frame, frames)
-                continue
-            spent = end - start
-            waited[busy.key] = waited.get(busy.key, 0) + spent
-            stage, counted = self._wait_stage(busy.stage)
-            if counted:
-                share = spent / (busy.end_ns - busy.start_ns)
-                first, second, third = counts[busy.key]
-                work = round(first * share), round(second * share), round(third * share)
-                put(stage, start, end, first_frame, frames, *work)
+                stage = self._stage(LATENCY, "overhead", IDLE)
             else:
-                put(stage, start, end, first_frame, frames)
+                waited[busy.key] = waited.get(busy.key, 0) + end - start
+                known = recorder.stages[busy.stage]
+                if known.group == "scoring":
+                    law, names = recorder.cost_of(busy.stage, epoch), [f"{name} meanwhile" for name in known.work]
+                    share = (end - start) / (busy.end_ns - busy.start_ns)
+                    work = [round(count * share) for count in counts[busy.key]]
+                else:
+                    law, names = None, []
+                stage = self._stage(known.name + WAIT, known.group, law or WAITED, names)
+            self._host.put(stage, start, end, first_frame, frames, *work)
         self._waits = []
         return waited
 
@@ -305,17 +288,13 @@ class DeviceTimer:
                 rest.append(item)
         return done, rest
 
-    def _mapped(self, item: _Item, began_ns: int, ended_ns: int, latest: int) -> Busy:
-        start, end = self._host_ns(began_ns), self._host_ns(ended_ns)
-        earliest = max(item.given_ns, self._free[item.stream])
-        fitted_start = min(max(start, earliest), latest)
+    def _mapped(self, item: _Item, times: tuple[int, int], latest: int) -> Busy:
+        start, end = times if self._device.host_time else map(self.clock_map.to_host, times)
+        fitted_start = min(max(start, item.given_ns, self._free[item.stream]), latest)
         fitted_end = min(max(end, fitted_start), latest)
         self.worst_ns = max(self.worst_ns, abs(fitted_start - start), abs(fitted_end - end))
         self._free[item.stream] = fitted_end
         return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
-
-    def _host_ns(self, device_ns: int) -> int:
-        return device_ns if self._device.host_time else self.clock_map.to_host(device_ns)
 
     def _drain(self) -> None:
         """Wait until the device is idle, so that a clock pair can be taken."""
@@ -348,27 +327,13 @@ class DeviceTimer:
             self._device.recycle(event)
         return spent / EVENTS_TIMED
 
-    def _wait_stage(self, stage: int) -> tuple[int, bool]:
-        """The stage for waits while `stage` ran, and whether it carries work. Its law is known by its first span."""
-        key = stage, self._host.epoch
-        if key not in self._wait_stages:
-            recorder, epoch = self._recorder, self._host.epoch
-            known = recorder.stages[stage]
-            counted = known.group == "scoring"
-            names = [f"{name} meanwhile" for name in known.work] if counted else []
-            number = recorder.stage(known.name + WAIT, known.group, names)
-            law = (recorder.cost_of(stage, epoch) if counted else None) or WAITED
-            recorder.cost(number, epoch, law)
-            self._wait_stages[key] = number, counted
-        return self._wait_stages[key]
-
-    def _overhead(self, name: str, law: Cost) -> int:
-        """A stage of the host's lane that computes nothing; its law is known by its first span."""
+    def _stage(self, name: str, group: str, law: Cost, work: Sequence[str] = ()) -> int:
+        """A stage of the host's lane; its law is known by its first span."""
         key = name, self._host.epoch
-        if key not in self._overheads:
-            self._overheads[key] = self._recorder.stage(name, "overhead")
-            self._recorder.cost(self._overheads[key], self._host.epoch, law)
-        return self._overheads[key]
+        if key not in self._stages:
+            self._stages[key] = self._recorder.stage(name, group, tuple(work))
+            self._recorder.cost(self._stages[key], self._host.epoch, law)
+        return self._stages[key]
 
     def _take_pair(self) -> None:
         pair = measure_pair(self._device, self._now)
@@ -379,14 +344,18 @@ class DeviceTimer:
         self._pair_due = self._now() + PAIR_EVERY_NS
 
 
-def _placed(parts: Sequence[Part], busy: Busy) -> Iterator[tuple[Part, int]]:
-    """Each part and when it ends; all are shorter where they took longer than the piece."""
+def _placed(item: _Item, busy: Busy) -> Iterator[tuple[int, int, int, tuple[int, int, int]]]:
+    """The spans of a piece of work: its parts, all shorter where they took longer than the piece, and its rest."""
     spent = busy.end_ns - busy.start_ns
-    scale = min(1.0, spent / max(sum(part.ns for part in parts), 1))
-    passed = 0
-    for part in parts:
+    scale = min(1.0, spent / max(sum(part.ns for part in item.parts), 1))
+    start, passed = busy.start_ns, 0
+    for part in item.parts:
         passed += part.ns
-        yield part, busy.start_ns + min(round(passed * scale), spent)
+        end = busy.start_ns + min(round(passed * scale), spent)
+        yield part.stage, start, end, part.work
+        start = end
+    if start < busy.end_ns or not item.parts:
+        yield item.stage, start, busy.end_ns, item.work
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:

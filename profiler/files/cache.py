@@ -163,11 +163,8 @@ def used(path: Path) -> None:
 def clear(path: Path) -> None:
     """Remove what stands in the place of a file and is none: a link, a pipe, a folder."""
     with contextlib.suppress(OSError):
-        mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            shutil.rmtree(path)
-        elif not stat.S_ISREG(mode):
-            path.unlink()
+        if not stat.S_ISREG(path.lstat().st_mode):
+            _remove(path)
 
 
 def entries() -> list[Entry]:

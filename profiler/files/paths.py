@@ -36,15 +36,7 @@ def cache_dir(*parts: str) -> Path:
 
     Raises OSError with one sentence when it cannot be made.
     """
-    path = cache_path(*parts)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            f"the cache folder {path} cannot be made ({error.strerror or error}); "
-            f"set {CACHE_VARIABLE} to a folder that can be written"
-        ) from error
-    return path
+    return _made(cache_path(*parts), "cache folder", CACHE_VARIABLE)
 
 
 def own_dir(path: Path) -> Path:
@@ -72,25 +64,9 @@ SESSIONS_VARIABLE = "ASRSCOPE_SESSIONS"
 
 def sessions_dir() -> Path:
     """Return the folder of the user's sessions, created if need be; OSError when it cannot be."""
-    chosen = os.environ.get(SESSIONS_VARIABLE)
-    if chosen:
-        path = Path(chosen).expanduser().absolute()
-    elif sys.platform == "win32":
-        path = Path(os.environ.get("APPDATA") or Path.home()) / "asrscope" / "sessions"
-    elif sys.platform == "darwin":
-        path = Path.home() / "Library" / "Application Support" / "asrscope" / "sessions"
-    else:
-        xdg = os.environ.get("XDG_DATA_HOME")
-        base = Path(xdg) if xdg and Path(xdg).is_absolute() else Path.home() / ".local" / "share"
-        path = base / "asrscope" / "sessions"
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            f"the folder of sessions {path} cannot be made ({error.strerror or error}); "
-            f"set {SESSIONS_VARIABLE} to a folder that can be written"
-        ) from error
-    return path
+    home = ("APPDATA", "AppData/Roaming"), "Library/Application Support", ("XDG_DATA_HOME", ".local/share")
+    path = _chosen(SESSIONS_VARIABLE) or _home(*home) / "sessions"
+    return _made(path, "folder of sessions", SESSIONS_VARIABLE)
 
 
 def new_session_path(preset: str) -> Path:
@@ -106,19 +82,32 @@ def new_session_path(preset: str) -> Path:
 
 
 def _base() -> Path:
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local or Path.home() / "AppData" / "Local") / "asrscope"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "asrscope"
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    # The specification says that a relative path there is to be ignored.
-    if xdg and Path(xdg).is_absolute():
-        return Path(xdg) / "asrscope"
-    return Path.home() / ".cache" / "asrscope"
+    home = ("LOCALAPPDATA", "AppData/Local"), "Library/Caches", ("XDG_CACHE_HOME", ".cache")
+    return _chosen(CACHE_VARIABLE) or _home(*home)
+
+
+def _chosen(variable: str) -> Path | None:
+    chosen = os.environ.get(variable)
+    return Path(chosen).expanduser().absolute() if chosen else None
+
+
+def _home(windows: tuple[str, str], mac: str, other: tuple[str, str]) -> Path:
+    """The program's folder by the custom of the system: a variable and what holds without it."""
+    variable, usual = {"win32": windows, "darwin": ("", mac)}.get(sys.platform, other)
+    named = Path(os.environ.get(variable, ""))
+    # The XDG specification says that a relative path there is to be ignored.
+    return (named if named.is_absolute() else Path.home() / usual) / "asrscope"
+
+
+def _made(path: Path, what: str, variable: str) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"the {what} {path} cannot be made ({error.strerror or error}); "
+            f"set {variable} to a folder that can be written"
+        ) from error
+    return path
 
 
 try:
