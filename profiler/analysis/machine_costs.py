@@ -37,7 +37,6 @@ class Sums(NamedTuple):
         return max(self.time - self.other - self.throttled, 0.0)
 
     def plus(self, more: Sums) -> Sums:
-        """Return the sums of both."""
         w0, w1, w2 = (a + b for a, b in zip(self.work, more.work, strict=True))
         time, other, calls, frames = (a + b for a, b in zip(self[:4], more[:4], strict=True))
         return Sums(time, other, calls, frames, (w0, w1, w2), self.throttled + more.throttled)
@@ -73,8 +72,6 @@ class Counts(NamedTuple):
 
 
 def counted(cost: Cost, sums: Sums) -> Counts:
-    """Return what `cost` counts of spans with these sums."""
-
     def total(law: Linear) -> float:
         return max(law.total(sums.calls, sums.frames, sums.work), 0.0)
 

@@ -346,7 +346,6 @@ class FrameRow:
 
 
 def _wider(values: Array, used: int, room: int) -> Array:
-    """`values`, of which the first ones are used, with zeros to fill the room."""
     wider = zeros(room, values.dtype)
     wider[:used] = values[:used]
     return wider

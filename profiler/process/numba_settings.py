@@ -121,8 +121,6 @@ CHANGED: Final[dict[str, Callable[[ModuleType, importlib.abc.Loader], None]]] = 
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds these modules as they are usually found, to be loaded by `_Loader`."""
-
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in CHANGED:
             return None

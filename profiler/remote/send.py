@@ -39,12 +39,10 @@ _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | ge
 
 
 def control_of(session: Path) -> Path:
-    """The named pipe of the run that records `session`."""
     return session.with_name(session.name + ".control")
 
 
 def log_of(session: Path) -> Path:
-    """The log of the run that records `session`."""
     return session.with_name(session.name + ".log")
 
 

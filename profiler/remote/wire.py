@@ -76,7 +76,6 @@ class Dropped(Exception):
 
 
 def frame(values: Sequence[Value], blob: bytes | memoryview = b"") -> bytes:
-    """Return the bytes of a frame."""
     text = msgspec.json.encode(values)
     return HEAD.pack(_LENGTH + len(text) + len(blob), len(text)) + text + blob
 
@@ -103,7 +102,6 @@ def frames(stream: io.BufferedIOBase) -> Iterator[tuple[list[Value], bytes]]:
 
 
 def _exactly(stream: io.BufferedIOBase, size: int) -> bytes:
-    """Read `size` bytes; Dropped where there are fewer."""
     pieces = []
     while size:
         piece = stream.read(min(size, PIECE))

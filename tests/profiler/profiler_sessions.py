@@ -4,7 +4,7 @@ Those in tests/data/sessions were made by released versions, and are never made 
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ import numpy as np
 
 from profiler.analysis.attribution import REPLAYED
 from profiler.analysis.machine_costs import FIRST_CACHE
+from profiler.analysis.track import CostTrack
 from profiler.costs import CHASE, KERNEL_CALL, Accesses
 from profiler.machine.roofs.table import AFTER_BYTES, BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof, RoofTable
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo
@@ -120,6 +121,22 @@ def fake_session(
         utterances=more.get("utterances", []),
         meta=more.get("meta", {}),
     )
+
+
+def tracked(session: Any) -> CostTrack:
+    track = CostTrack()
+    track.update(session)
+    return track
+
+
+class Sink:
+    """What a sampler writes to."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, Mapping[str, float | None]]] = []
+
+    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
+        self.rows.append((t_ns, values))
 
 
 def spans_of(rows: list[tuple[int, ...]]) -> np.ndarray:

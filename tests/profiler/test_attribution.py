@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from profiler_sessions import LARGE, REPLAY, ROOFS, SCORE, STAGES, fake_session, law, session_of, spans_of
+from profiler_sessions import LARGE, REPLAY, ROOFS, SCORE, STAGES, fake_session, law, session_of, spans_of, tracked
 
 from profiler.analysis.attribution import FEWEST, SHARES, HotReplays, Pairs, Shares, by_law
 from profiler.analysis.breakdown import breakdown
@@ -25,8 +25,7 @@ def shares_of(duration: int, cost: Cost, hot: float | None, **more: object) -> d
 
 
 def all_of(duration: int, cost: Cost, hot: float | None, **more: object) -> Shares:
-    track = CostTrack()
-    track.update(session_of(duration, cost, hot, **more))  # type: ignore[arg-type]
+    track = tracked(session_of(duration, cost, hot, **more))  # type: ignore[arg-type]
     found = track.attribution.of(SCORE, 0)
     assert found is not None
     return found
@@ -120,8 +119,7 @@ def test_fewer_replays_and_wider_ones_give_wider_intervals():
         at = np.flatnonzero(session.spans["stage"] == REPLAY)
         noise = np.random.default_rng(1).normal(1.0, spread, len(at))
         session.spans["duration_ns"][at] = session.spans["duration_ns"][at] * noise
-        track = CostTrack()
-        track.update(session)
+        track = tracked(session)
         found = track.attribution.of(SCORE, 0)
         return float(found.high[1] - found.low[1])
 
@@ -184,8 +182,7 @@ def test_shares_make_a_whole_and_lie_within_their_intervals(duration, hot, count
 
 def test_categories_and_stages_share_the_time_out_alike():
     session = session_of(20_000, law(gemm=6e5, read=5e5, chase=40, calls=2), 0.6)
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     found = breakdown(session, track=track)
     (row,) = found.stages
     wall = found.wall_ns

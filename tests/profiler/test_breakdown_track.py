@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, session_of
 from made_conditions import STAGES as STAGES_LOST
-from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of, tracked
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, THROTTLED
@@ -85,8 +85,7 @@ def everything(track: CostTrack) -> np.ndarray:
 @given(recordings())
 def test_categories_partition_the_wall_time(spans):
     session = fake_session(spans, STAGES, COSTS)
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     # What stood still is shared by length, and rounded down.
     assert everything(track).sum() == pytest.approx(tile_time(spans), abs=len(spans) * GRAIN)
     sums = track._sums
@@ -101,8 +100,7 @@ def test_categories_partition_the_wall_time(spans):
 @given(recordings(), st.data())
 def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans, data):
     session = fake_session(spans, STAGES, COSTS)
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     first, last = sorted(data.draw(st.tuples(*[st.integers(0, track.n_frames)] * 2)))
     parts = breakdown(session, first, last, track)
     # An edge cuts the sums of a stage and those of its frames at another grain.
@@ -144,8 +142,7 @@ def test_feeding_in_pieces_gives_the_same_bits(spans, cuts):
 @given(recordings(), st.data())
 def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans, data):
     session = fake_session(spans, STAGES, COSTS)
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     cut = data.draw(st.integers(0, track.n_frames))
     left, right = breakdown(session, 0, cut, track), breakdown(session, cut, None, track)
     assert left.wall_ns + right.wall_ns == breakdown(session, 0, None, track).wall_ns
@@ -233,8 +230,7 @@ def test_other_lanes_have_rows_but_no_part_of_the_wall_time():
 
 def test_work_done_ahead_is_seen_when_its_frames_are_decoded():
     rows: list[tuple[int, ...]] = [(0, 900, 4, 0, 30), (0, 900, 1, 0, 30), (900, 100, 0, 0, 10)]
-    track = CostTrack()
-    track.update(fake_session(spans_of(rows), STAGES))
+    track = tracked(fake_session(spans_of(rows), STAGES))
     assert track.n_frames == 10
     assert track.wall_row[:].tolist() == [40.0] * 10
     track.update(fake_session(spans_of([*rows, (1000, 100, 0, 10, 20)]), STAGES))
@@ -245,8 +241,7 @@ def test_work_done_ahead_is_seen_when_its_frames_are_decoded():
 def test_a_replaced_cost_law_starts_the_track_again():
     spans = spans_of([(0, 1000, 2, 0, 1, 10), (0, 1000, 0, 0, 1)])
     session = fake_session(spans, STAGES, {(2, 0): Cost({"gemm": Linear(10_000)})})
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     assert track.categories_ns[0, 0] == pytest.approx(100 / 1.1, abs=1)
     session.costs[2, 0] = Cost({"gemm": Linear(20_000)})
     session.generation += 1
@@ -260,8 +255,7 @@ def test_each_epoch_has_its_own_law_and_threads():
     spans["epoch"][2:] = 1
     costs = {(2, 0): Cost({"gemm": Linear(10_000)}), (2, 1): Cost({"gemm": Linear(50_000)})}
     session = fake_session(spans, STAGES, costs)
-    track = CostTrack()
-    track.update(session)
+    track = tracked(session)
     assert track.categories_ns[:, 0] == pytest.approx([100 / 1.1, 500 / 1.1], abs=1)
     (row,) = breakdown(session, track=track).stages
     assert row.flops == 60_000
@@ -297,8 +291,7 @@ def test_more_spans_than_a_chunk():
     spans = np.tile(spans_of([(0, 5, 3, 0, 1), (5, 5, 3, 0, 1), (0, 12, 0, 0, 1)]), 2 * blocks)
     spans["start_ns"] += np.repeat(np.arange(2 * blocks) * 12, 3)
     spans["first_frame"] = np.repeat(np.arange(2 * blocks), 3)
-    track = CostTrack()
-    track.update(fake_session(spans, STAGES))
+    track = tracked(fake_session(spans, STAGES))
     assert track.n_frames == 2 * blocks
     assert (track.wall_row[:] == 12).all()
     assert (track.categories_ns[:, SEARCH] == 10).all()
@@ -375,6 +368,3 @@ def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between():
     assert found.categories["overhead"] == pytest.approx(400)
     assert found.overhead() == {BETWEEN: pytest.approx(100), "device.latency": pytest.approx(300)}
     assert {row["stage"]: row["time_ns"] for row in _between(session, found)} == {"overhead": 100, OTHER_PROGRAMS: 100}
-
-
-# -- all of it, in pieces -----------------------------------------------------------------------

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def same(cached: cache.Kept | None) -> bool:
-    return (
-        cached is not None
-        and dict(cached.about) == ABOUT
-        and {n: (a.dtype, a.shape, a.tobytes()) for n, a in cached.arrays.items()}
-        == {n: (a.dtype, a.shape, a.tobytes()) for n, a in ARRAYS.items()}
-    )
+    if cached is None:
+        return False
+    found, wanted = ({n: (a.dtype, a.shape, a.tobytes()) for n, a in of.items()} for of in (cached.arrays, ARRAYS))
+    return dict(cached.about) == ABOUT and found == wanted
 
 
 def kept() -> Path:
@@ -122,36 +122,27 @@ def test_a_header_with_the_right_digest_that_lies_is_refused(folder, header):
         cache.read(path)
 
 
-def place(path: Path, how: str, aside: Path) -> None:
-    path.unlink(missing_ok=True)
-    if how == "pipe":
-        os.mkfifo(path)
-    elif how == "folder":
-        path.mkdir()
-        (path / "means.npy").write_bytes(b"half")
-    elif how == "link":
-        path.symlink_to(aside)
-    elif how == "dangling":
-        path.symlink_to(aside.with_name("nowhere"))
-    elif how == "device":
-        path.symlink_to("/dev/zero")
-    elif how == "empty":
-        path.write_bytes(b"")
-    elif how == "sparse":
-        with path.open("wb") as file:
-            file.truncate(1 << 42)
-    elif how == "other":
-        path.write_bytes(b"PK\x03\x04" * 99)
+PUT: dict[str, Callable[[Path, Path], object]] = {
+    "pipe": lambda path, aside: os.mkfifo(path),
+    "folder": lambda path, aside: [path.mkdir(), (path / "means.npy").write_bytes(b"half")],
+    "link": lambda path, aside: path.symlink_to(aside),
+    "dangling": lambda path, aside: path.symlink_to(aside.with_name("nowhere")),
+    "device": lambda path, aside: path.symlink_to("/dev/zero"),
+    "empty": lambda path, aside: path.write_bytes(b""),
+    "sparse": lambda path, aside: [path.touch(), os.truncate(path, 1 << 42)],
+    "other": lambda path, aside: path.write_bytes(b"PK\x03\x04" * 99),
+}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-@pytest.mark.parametrize("how", ["pipe", "folder", "link", "dangling", "device", "empty", "sparse", "other"])
+@pytest.mark.parametrize("how", PUT)
 def test_whatever_lies_in_its_place_is_replaced(tmp_path, how):
     path = kept()
     aside = tmp_path / "x.kept"
     cache.write(aside, ARRAYS, {"origin": "somebody else"})
     before = aside.read_bytes()
-    place(path, how, aside)
+    path.unlink()
+    PUT[how](path, aside)
     assert cache.find(cache.MODELS, "x") is None
     cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
     assert same(cache.find(cache.MODELS, "x"))
@@ -195,8 +186,7 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
     cache.used(used)
     monkeypatch.setattr(cache, "LIMIT_BYTES", 3000)
     cache.evict(keep=oldest)
-    left = {path for entry in cache.entries() for path in [entry.path]}
-    assert left == {new, used, oldest}
+    assert {entry.path for entry in cache.entries()} == {new, used, oldest}
     assert not older.exists()
     assert precious.exists()
     assert (folder / "note.txt").exists()
@@ -235,8 +225,6 @@ def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path, folder):
 
 
 def test_racing_writers_leave_one_whole_file(folder):
-    from concurrent.futures import ThreadPoolExecutor
-
     rng = random.Random(0)
     arrays = [{"a": np.full(rng.randrange(1, 5000), i)} for i in range(24)]
 

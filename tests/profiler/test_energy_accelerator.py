@@ -2,25 +2,18 @@
 
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from profiler_sessions import Sink
 
 from profiler.machine import accelerator, describe, energy
 from profiler.machine.roofs import calibration
+from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 from profiler.machine.sampler import Sampler, watching
 from tests.each import each
-
-
-class Sink:
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, Mapping[str, float | None]]] = []
-
-    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
-        self.rows.append((t_ns, values))
 
 
 def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -> Path:
@@ -60,7 +53,11 @@ def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path):
     assert read()["energy.package-0_joules"] == pytest.approx(110e-6)
 
 
-def test_a_zone_for_root_alone(tmp_path, monkeypatch):
+def test_a_machine_without_zones_or_with_those_of_root_says_why(tmp_path, monkeypatch):
+    assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
+    here, reason = energy.probe(tmp_path / "nowhere")
+    assert not here
+    assert "nowhere" in reason
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
 
     def forbidden(path: Path) -> int:
@@ -71,14 +68,6 @@ def test_a_zone_for_root_alone(tmp_path, monkeypatch):
     assert not here
     assert "root" in reason
     assert energy.readings(tmp_path) == {}
-
-
-def test_a_machine_without_zones_says_why(tmp_path):
-    assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
-    nowhere = tmp_path / "nowhere"
-    here, reason = energy.probe(nowhere)
-    assert not here
-    assert str(nowhere) in reason
 
 
 def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path):
@@ -311,7 +300,6 @@ def test_power_is_instantaneous_where_the_device_reports_it():
 
 def test_a_run_measures_its_device(tmp_path, monkeypatch):
     from profiler.machine.roofs import calibration
-    from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 
     asked: list[list[str]] = []
     launch = Roof(OVERHEAD, "launch@cuda", "", 1, 0, 6e3, 6e3, 6e3, "ns")

@@ -20,7 +20,8 @@ from profiler.export._spans import RECOGNISED, SETUP, in_order, recognised
 from profiler.files.outputs import OutputError
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
-from profiler.spans import Stage
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder, Stage
 from tests.each import each
 
 
@@ -211,15 +212,6 @@ def test_speedscope_files_fit_the_schema(unit, small, tmp_path):
     assert (fault(tree, SCHEMA) is not None) == bool(unit)
 
 
-COMMON: dict[str, Any] = {"ph": str, "name": str, "pid": int, "tid": int}
-PHASES: dict[str, dict[str, Any]] = {
-    "M": {"args": dict},
-    "X": {"cat": str, "ts": float, "dur": float, "args": dict},
-    "C": {"ts": float, "args": dict},
-    "i": {"cat": str, "ts": float, "s": str},
-}
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
 def test_overlapping_spans_are_made_to_nest(pairs, piece):
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
@@ -284,8 +276,6 @@ def test_an_export_that_cannot_be_written(form, small, tmp_path):
 
 @each("form", export.formats())
 def test_an_empty_session_exports(form, tmp_path):
-    from profiler.session.writer import SessionWriter
-    from profiler.spans import Recorder
 
     SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
     with Session.open(tmp_path / "s.asrs") as session:

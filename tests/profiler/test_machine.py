@@ -3,12 +3,11 @@
 import itertools
 import json
 import time
-from collections.abc import Mapping
 
 import numpy as np
 import psutil
 import pytest
-from profiler_sessions import ROOF_TABLE, roof
+from profiler_sessions import ROOF_TABLE, Sink, roof
 
 from profiler.machine import describe as module
 from profiler.machine.describe import describe
@@ -207,19 +206,6 @@ def test_the_description_is_json_and_names_what_decides_speed():
     assert None not in described.values()
 
 
-class Sink:
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, Mapping[str, float | None]]] = []
-
-    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
-        self.rows.append((t_ns, values))
-
-
-@pytest.fixture
-def sink() -> Sink:
-    return Sink()
-
-
 @each(
     "line, vectors, virtualised",
     [
@@ -238,7 +224,8 @@ def test_instructions_of_the_processor_have_their_common_names(monkeypatch, line
     assert found.get("virtualised") == virtualised
 
 
-def test_the_sampler_reads_load_and_memory(sink):
+def test_the_sampler_reads_load_and_memory():
+    sink = Sink()
     with Sampler(sink, interval_s=0.01):
         begun, used = time.monotonic(), time.process_time()
         while len(sink.rows) < 12:
@@ -259,9 +246,9 @@ def test_the_sampler_reads_load_and_memory(sink):
     assert len(sink.rows) == count
 
 
-def test_a_process_that_ends_is_no_error(sink):
+def test_a_process_that_ends_is_no_error():
     with psutil.Popen(["sleep", "60"]) as child:
-        sampler = Sampler(sink, pid=child.pid)
+        sampler = Sampler(Sink(), pid=child.pid)
         assert "process.rss_bytes" in sampler.read()
         assert "process.faults_minor" not in sampler.read()
         child.kill()

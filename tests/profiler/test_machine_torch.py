@@ -96,24 +96,10 @@ def fake_torch(**more: Any) -> Any:
 
     now = [0.0]
     quiet = lambda *_, **__: None  # noqa: E731
-    names = ("float32", "bfloat16", "float16", "int8", "uint8")
-    return SimpleNamespace(
-        now=now,
-        __version__="0",
-        mm=mm,
-        _int_mm=int_mm,
-        randint=lambda *_: Tensor(),
-        ones=quiet,
-        empty=quiet,
-        zeros=quiet,
-        linspace=quiet,
-        set_num_threads=quiet,
-        mv=quiet,
-        exp=quiet,
-        log=quiet,
-        **{name: name for name in names},
-        **more,
-    )
+    names = {name: name for name in ("float32", "bfloat16", "float16", "int8", "uint8")}
+    names |= dict.fromkeys(("ones", "empty", "zeros", "linspace", "set_num_threads", "mv", "exp", "log"), quiet)
+    own = {"now": now, "__version__": "0", "mm": mm, "_int_mm": int_mm, "randint": lambda *_: Tensor()}
+    return SimpleNamespace(**own, **names, **more)
 
 
 def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch):

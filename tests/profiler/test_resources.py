@@ -27,7 +27,6 @@ def readings(values: F64, hours: F64 = HOURS) -> Series:
 def test_a_leak_is_found_in_noise():
     noise = np.random.default_rng(4).normal(0, MB, len(HOURS))
     slope = growth(readings(300 * MB + 10 * MB * HOURS + noise))
-    assert slope is not None
     assert slope.likely == pytest.approx(10 * MB, rel=0.05)
     assert 9 * MB < slope.low < slope.likely < slope.high < 11 * MB
 
@@ -43,13 +42,11 @@ def test_a_leak_is_found_in_noise():
 )
 def test_of_what_does_not_go_on_growing_the_interval_holds_none(values):
     slope = growth(readings(values))
-    assert slope is not None
     assert slope.low <= 0 <= slope.high
 
 
 def test_steps_that_come_again_are_growth():
     slope = growth(readings(300 * MB + 4 * MB * np.floor(HOURS * 5)))
-    assert slope is not None
     assert slope.low < 20 * MB < slope.high
     assert slope.low > 15 * MB
 

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 from tests.each import each
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
 
@@ -66,7 +65,7 @@ def test_a_renamed_session(noticed, tmp_path, monkeypatch):
         lane.put(stage, 10 * i, 10 * i + 9, i, 1)
     path.rename(other)
     if noticed == "while recording":
-        until(lambda: writer.failed is not None)
+        wait_until(lambda: writer.failed is not None)
     writer.close()
     assert "was only renamed" in str(writer.failed)
     assert os.listdir(tmp_path) == [other.name]
@@ -88,11 +87,3 @@ def test_side_files_of_whoever_took_the_name_are_left_alone(tmp_path):
     for name in ("s.asrs", "renamed.asrs"):
         with Session.open(tmp_path / name) as session:
             assert len(session.spans) == 85
-
-
-def until(done: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    end = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -125,15 +125,6 @@ def test_any_spans_survive_the_file(lanes, blocks):
                 assert [(s, t, d, *rest) for t, d, s, _, _, n, f, *w in got.tolist() for rest in [(f, n, *w)]] == rows
 
 
-def test_a_session_is_one_portable_file_after_close(small, tmp_path):
-    assert [p.name for p in tmp_path.iterdir()] == [small.name]
-    assert read_header(small) == (schema.VERSION, False)
-    with sqlite3.connect(small) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
-    connection.close()
-
-
 def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path):
     path = tmp_path / "live.asrs"
     with SessionWriter(path, Recorder(), {"preset": "x"}):
@@ -309,7 +300,7 @@ def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path):
     writer.close()
     assert reader.communicate(timeout=PATIENCE_S)[0] == "closed 3000 True\n"
     assert [p.name for p in tmp_path.iterdir()] == ["live.asrs"]
-    assert not read_header(writer.path).uses_wal
+    assert read_header(writer.path) == (schema.VERSION, False)
 
 
 def test_closing_under_a_lasting_reader(tmp_path, monkeypatch):

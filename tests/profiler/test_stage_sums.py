@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_sessions import GAUSSIANS_COST, fake_session, spans_of
+from profiler_sessions import GAUSSIANS_COST, fake_session, spans_of, tracked
 
 from profiler.analysis import stage_sums
 from profiler.analysis.breakdown import breakdown
@@ -88,12 +88,6 @@ class Plain:
         return sums
 
 
-def read(session: Any) -> CostTrack:
-    track = CostTrack()
-    track.update(session)
-    return track
-
-
 def answers(track: CostTrack, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
     sums = track.stages
     found = sums.totals() if first is None or last is None else sums.within(session.spans, first, last)
@@ -114,7 +108,7 @@ def test_any_stretch_equals_the_plain_sum(seed, blocks, cuts):
         patch.setattr(stage_sums, "CHUNK", 4)
         spans = recording(seed, blocks)
         session = fake_session(spans, STAGES, COSTS, lanes=LANES)
-        whole, pieces, plain = read(session), CostTrack(), Plain(spans)
+        whole, pieces, plain = tracked(session), CostTrack(), Plain(spans)
         for cut in [*sorted(cuts), len(spans)]:
             pieces.update(fake_session(spans[:cut], STAGES, COSTS, lanes=LANES))
         draw = random.Random(seed)
@@ -136,18 +130,13 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch):
     spans["start_ns"] += np.repeat(np.arange(blocks) * 12, 3)
     spans["first_frame"] = np.repeat(np.arange(blocks) * 4, 3)
     session = fake_session(spans, STAGES, COSTS)
-    track = read(session)
+    track = tracked(session)
     looked_at = []
     monkeypatch.setattr(stage_sums, "pick", lambda s, at: looked_at.append(len(at)) or s[at], raising=True)
     parts = breakdown(session, 1000, 4 * blocks - 1001, track)
     assert sum(looked_at) <= 2 * 3 * CHUNK
     assert [row.time_ns for row in parts.stages] == [5 * (blocks - 500.25)] * 2
     assert parts.wall_ns == 12 * (blocks - 500.25)
-
-
-def test_no_spans_no_sums():
-    track = read(fake_session(np.empty(0, SPAN), STAGES))
-    assert list(track.stages.totals()) == []
 
 
 # -- busy time per column of a timeline ------------------------------------------------------------

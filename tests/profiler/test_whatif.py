@@ -236,19 +236,14 @@ def test_conclusion(agreements, survives):
 # -- verdicts of stages and what is said of them ---------------------------------------------------
 
 
-def known(wide: float = 0.0, **ns: float) -> Parts:
-    """Parts of these likely times, each known to `wide` of itself each way."""
-    likely = {name: ns.get(name, 0.0) for name in PARTS}
-    return Parts(
-        likely,
-        {name: (1 - wide) * v for name, v in likely.items()},
-        {name: (1 + wide) * v for name, v in likely.items()},
-    )
-
-
 def between(**ends: tuple[float, float, float]) -> Parts:
     """Parts of these lowest, likely and highest times."""
     return Parts(*({name: ends.get(name, (0.0,) * 3)[end] for name in PARTS} for end in (1, 0, 2)))
+
+
+def known(wide: float = 0.0, **ns: float) -> Parts:
+    """Parts of these likely times, each known to `wide` of itself each way."""
+    return between(**{name: ((1 - wide) * v, v, (1 + wide) * v) for name, v in ns.items()})
 
 
 @each(
@@ -271,12 +266,8 @@ def test_a_verdict_names_the_largest_part_or_mixed(parts, verdict):
 def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed):
     draw = np.random.default_rng(seed)
     likely = dict(zip(PARTS, draw.exponential(10.0, len(PARTS)), strict=True))
-    off = draw.uniform(0, 0.5, len(PARTS))
-    parts = Parts(
-        likely,
-        {name: (1 - o) * likely[name] for name, o in zip(PARTS, off, strict=True)},
-        {name: (1 + o) * likely[name] for name, o in zip(PARTS, off, strict=True)},
-    )
+    off = dict(zip(PARTS, draw.uniform(0, 0.5, len(PARTS)), strict=True))
+    parts = between(**{name: ((1 - off[name]) * v, v, (1 + off[name]) * v) for name, v in likely.items()})
     own = [name for name in PARTS if name not in NOT_OWN]
     first = max(own, key=likely.__getitem__)
     judged = judge(Evidence(sum(likely.values()), 1, 1, parts, replayed=True))

@@ -183,7 +183,6 @@ class Extremes:
 
 
 def _wider(array: Array, used: int, needed: int) -> Array:
-    """`array` [series, blocks] with room for as many blocks as are needed."""
     if needed <= array.shape[1]:
         return array
     bigger = np.empty((len(array), max(needed, 2 * array.shape[1])), dtype=array.dtype)

@@ -22,7 +22,6 @@ from profiler.session.reader import Session
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
-    from profiler.session.reader import Session
 
 BLOCK_COLUMNS = 4
 """Pixel columns that a block takes at least: wide enough to be seen as a level, narrow enough to show a step."""
@@ -279,7 +278,6 @@ _envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
 
 
 def envelope_of(session: Session) -> Extremes:
-    """The up-to-date envelope of a session."""
     envelope = _envelopes.get(session)
     if envelope is None:
         envelope = _envelopes[session] = Envelope()

@@ -134,7 +134,6 @@ class Round:
             self.executemany(statement, (values,))
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of `rows`."""
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
             self._run_first()
@@ -142,7 +141,6 @@ class Round:
             self._connection.execute(statement, values)
 
     def finish(self) -> None:
-        """Commit."""
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
         else:
