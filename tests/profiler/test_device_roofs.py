@@ -55,9 +55,8 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
     """Four pieces of work of `ns` on a device with `cost` each; pinned `copies`, pageable ones `back`, 1 ms each."""
     recorder = Recorder(FakeClock(1_000_000))
     path = tmp_path / "device.asrs"
-    with SessionWriter(
-        path, recorder, {"device_events": {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}}
-    ) as writer:
+    about = {EVENTS: {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}}
+    with SessionWriter(path, recorder, about) as writer:
         recorder.lane("decode", decode=True)
         lane = recorder.lane("cuda compute", kind=DEVICE)
         copy = recorder.lane("cuda copy", kind=DEVICE)
@@ -70,12 +69,10 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
         for i in range(4):
             at = 10_000_000 * (i + 1)
             lane.put(stage, at, at + ns, 16 * i, 16, 1000)
-        for i, size in enumerate(copies):
-            at = 10_000_000 * (i + 1)
-            copy.put(up, at, at + 1_000_000, 16 * i, 16, size, size)
-        for i, size in enumerate(back):
-            at = 10_000_000 * (i + 6)
-            copy.put(down, at, at + 1_000_000, 16 * i, 16, size, 0)
+        for begin, way, sizes in ((1, up, copies), (6, down, back)):
+            for i, size in enumerate(sizes):
+                at = 10_000_000 * (i + begin)
+                copy.put(way, at, at + 1_000_000, 16 * i, 16, size, size if way == up else 0)
         writer.calibration(TABLE.rows())
     return Session.open(path)
 
@@ -221,23 +218,19 @@ class Library:
     """Torch as far as roofs ask for it, on a device of 5 TB/s whose launches take 6 µs."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self._clock = clock
+        import torch
+
+        self._clock, self._torch = clock, torch
         self.passes: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
-        import torch
-
-        return getattr(torch, name)
+        return getattr(self._torch, name)
 
     def ones(self, n: int, device: Any = None) -> Any:
-        import torch
-
-        return torch.ones(n)
+        return self._torch.ones(n)
 
     def empty(self, *shape: Any, device: Any = None) -> Any:
-        import torch
-
-        return torch.empty(*shape)
+        return self._torch.empty(*shape)
 
     def zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
         return SimpleNamespace(add_=lambda _: self._clock.advance(6_000))

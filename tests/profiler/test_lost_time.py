@@ -25,8 +25,11 @@ V1_DOCKER = (
 MEMORY = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory"
 
 
+CGROUP = "sys/fs/cgroup"
+
+
 class System(NamedTuple):
-    """What a process reads of its groups, the files of each, and its limit in cores with the folder that says so."""
+    """What a process reads of its groups, files below CGROUP, and its limit in cores with the folder that says so."""
 
     cgroup: str
     mounts: tuple[str, ...]
@@ -35,62 +38,35 @@ class System(NamedTuple):
     folder: str = ""
 
 
-SYSTEMS = {
-    "v2": System(
-        "0::/user.slice/session-1.scope\n",
-        (V2,),
-        {"sys/fs/cgroup/user.slice/session-1.scope/cpu.max": "15000 100000\n"},
-        0.15,
-        "sys/fs/cgroup/user.slice/session-1.scope",
-    ),
-    "v2, a container's own view": System(
-        "0::/\n", (V2_DOCKER,), {"sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5, "sys/fs/cgroup"
-    ),
-    "v2, the tightest is that of the slice": System(
-        "0::/kubepods.slice/pod7/app\n",
-        (V2,),
-        {
-            "sys/fs/cgroup/kubepods.slice/pod7/app/cpu.max": "max 100000\n",
-            "sys/fs/cgroup/kubepods.slice/pod7/cpu.max": "200000 100000\n",
-            "sys/fs/cgroup/kubepods.slice/cpu.max": "400000 100000\n",
-        },
-        2.0,
-        "sys/fs/cgroup/kubepods.slice/pod7",
-    ),
-    "v2, outside of what is mounted": System(
-        "0::/../other\n", (V2_DOCKER,), {"sys/fs/cgroup/cpu.max": "50000 100000\n"}, 0.5, "sys/fs/cgroup"
-    ),
-    "v1": System(
-        "5:memory:/a\n1:cpu:/q\n0::/\n",
-        (MEMORY, V1),
-        {"sys/fs/cgroup/cpu/q/cpu.cfs_quota_us": "15000\n", "sys/fs/cgroup/cpu/q/cpu.cfs_period_us": "100000\n"},
-        0.15,
-        "sys/fs/cgroup/cpu/q",
-    ),
-    "v1, a container": System(
-        "4:cpu,cpuacct:/docker/0af3\n",
-        (V1_DOCKER,),
-        {
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "250000\n",
-            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-        },
-        2.5,
-        "sys/fs/cgroup/cpu,cpuacct",
-    ),
-    "no limit, v1": System(
-        "1:cpu:/\n",
-        (V1,),
-        {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "1"},
-        None,
-    ),
-    "no limit, v2": System("0::/a\n", (V2,), {"sys/fs/cgroup/a/cpu.max": "max 100000\n"}, None),
-    "nonsense": System("0::/a\n", (V2, "what"), {"sys/fs/cgroup/a/cpu.max": "1 0\n"}, None),
-    "another system": System("", (), {}, None),
+def v1_limit(folder: str, quota: str) -> dict[str, str]:
+    return {f"{folder}/cpu.cfs_quota_us": f"{quota}\n", f"{folder}/cpu.cfs_period_us": "100000\n"}
+
+
+PODS = {
+    "kubepods.slice/pod7/app/cpu.max": "max 100000\n",
+    "kubepods.slice/pod7/cpu.max": "200000 100000\n",
+    "kubepods.slice/cpu.max": "400000 100000\n",
 }
+SYSTEMS = {
+    "v2": System("0::/user.slice/s.scope\n", (V2,), {"user.slice/s.scope/cpu.max": "15000 100000\n"}, 0.15,
+                 "user.slice/s.scope"),
+    "v2, a container's own view": System("0::/\n", (V2_DOCKER,), {"cpu.max": "150000 100000\n"}, 1.5),
+    "v2, the tightest is that of the slice": System("0::/kubepods.slice/pod7/app\n", (V2,), PODS, 2.0,
+                                                    "kubepods.slice/pod7"),
+    "v2, outside of what is mounted": System("0::/../other\n", (V2_DOCKER,), {"cpu.max": "50000 100000\n"}, 0.5),
+    "v1": System("5:memory:/a\n1:cpu:/q\n0::/\n", (MEMORY, V1), v1_limit("cpu/q", "15000"), 0.15, "cpu/q"),
+    "v1, a container": System("4:cpu,cpuacct:/docker/0af3\n", (V1_DOCKER,), v1_limit("cpu,cpuacct", "250000"), 2.5,
+                              "cpu,cpuacct"),
+    "no limit, v1": System("1:cpu:/\n", (V1,), v1_limit("cpu", "-1"), None),
+    "no limit, v2": System("0::/a\n", (V2,), {"a/cpu.max": "max 100000\n"}, None),
+    "nonsense": System("0::/a\n", (V2, "what"), {"a/cpu.max": "1 0\n"}, None),
+    "another system": System("", (), {}, None),
+}  # fmt: skip
 
 
 def put(root: Path, system: System) -> None:
-    files = {"proc/self/cgroup": system.cgroup, "proc/self/mountinfo": "\n".join(system.mounts), **system.files}
+    files = {"proc/self/cgroup": system.cgroup, "proc/self/mountinfo": "\n".join(system.mounts)}
+    files |= {f"{CGROUP}/{name}": text for name, text in system.files.items()}
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -108,7 +84,7 @@ def test_the_limit_of_a_container(name, root, monkeypatch):
     put(root, system)
     assert cpu_limit.cores() == system.cores
     found = cpu_limit.limits()
-    assert [limit.folder for limit in found[:1]] == ([root / system.folder] if system.cores else [])
+    assert [limit.folder for limit in found[:1]] == ([root / CGROUP / system.folder] if system.cores else [])
     monkeypatch.setattr(describe.os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     usable = {None: 8, 0.15: 1, 0.5: 1, 1.5: 2, 2.0: 2, 2.5: 3}[system.cores]
     about = describe.describe()["cores"]
@@ -125,7 +101,7 @@ THROTTLED = {
 def test_for_how_long_a_group_was_held_up(name, root):
     system = SYSTEMS[name]
     put(root, system)
-    (root / system.folder / "cpu.stat").write_text(THROTTLED[name])
+    (root / CGROUP / system.folder / "cpu.stat").write_text(THROTTLED[name])
     throttling = cpu_limit.Throttling()
     assert throttling.limited
     assert throttling.total_ns() == 24_900_000_000
@@ -161,7 +137,7 @@ class Machine:
             f"tasks/{me}/schedstat": times,
             "tasks/1/schedstat": f"{self.others // 2 + 1} {self.others // 2} 7\n",
             "stat": f"cpu  {self.ticks['busy']} 0 0 9 9 0 0 {self.ticks['steal']} 0 0\ncpu0 1 2 3\n",
-            f"{self.system.folder or 'sys/fs/cgroup/a'}/cpu.stat": f"throttled_usec {self.throttled // 1000}\n",
+            f"{CGROUP}/{self.system.folder or 'a'}/cpu.stat": f"throttled_usec {self.throttled // 1000}\n",
         }.items():
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
@@ -181,8 +157,7 @@ class Machine:
 
 @pytest.fixture
 def machine(root: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Machine:
-    limited, steal = getattr(request, "param", (False, 0))
-    return Machine(root, monkeypatch, limited, steal)
+    return Machine(root, monkeypatch, *getattr(request, "param", (False, 0)))
 
 
 def ms(*values: int) -> Lost:
@@ -296,7 +271,6 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue):
         queue.write_text("1 2 3\n")
         assert waiting.waited_ns() == 0
     assert not waiting.readable
-    assert waiting.waited_ns() == 0
     waiting.close()
 
 

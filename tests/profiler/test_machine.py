@@ -71,10 +71,7 @@ def test_the_vector_kernels_compute_what_they_are_named_after():
 @pytest.mark.usefixtures("quick")
 def test_two_threads_share_the_ladder():
     found = measured(2)
-    assert {r.threads for r in found.ladder(threads=2)} == {2}
-    for name in ("gemm", "fma", "exp"):
-        rate = found.rate(name, 2)
-        assert rate.threads == 2
+    assert {r.threads for r in (*found.ladder(threads=2), *(found.rate(n, 2) for n in ("gemm", "fma", "exp")))} == {2}
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch):
@@ -181,18 +178,14 @@ def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory():
 def test_peaks_survive_storage_and_leave_out_nonsense():
     assert RoofTable.from_rows(ROOF_TABLE.rows()) == ROOF_TABLE
     both = ROOF_TABLE.merged(RoofTable((roof(KERNEL, "tile", 3e9),)))
-    tile = both.kernel("tile")
-    assert tile.median == 3e9
-    assert both.rate("gemm") == ROOF_TABLE.rate("gemm")
+    assert (both.kernel("tile").median, both.rate("gemm")) == (3e9, ROOF_TABLE.rate("gemm"))
     bad = [{**ROOF_TABLE.rows()[0], "median": value} for value in (0.0, -1.0, float("inf"), float("nan"))]
     assert not RoofTable.from_rows(bad)
     assert RoofTable().bandwidth(1e6) is None
     assert RoofTable().rate("gemm") is None
     assert RoofTable().overhead_ns() is None
     faster = ROOF_TABLE.merged(RoofTable((roof(RATE, "gemm", 200e9),)))
-    rate = faster.rate("gemm")
-    assert rate.median == 200e9
-    assert len(faster.roofs) == len(ROOF_TABLE.roofs)
+    assert (faster.rate("gemm").median, len(faster.roofs)) == (200e9, len(ROOF_TABLE.roofs))
 
 
 def test_the_description_is_json_and_names_what_decides_speed():

@@ -59,10 +59,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(monkeypatch)
 
 
-def stored() -> Path:
-    return calibration.file()
-
-
 def test_a_run_measures_what_it_lacks_and_nothing_twice(machine):
     first = calibration.load_or_measure(1)
     assert machine.taken == ["gemm/1", "exp/1"]
@@ -90,12 +86,12 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine):
     rate = known.roof_table.rate("gemm", 2)
     assert rate.median == 2e11
     again = calibration.calibrate()
-    assert again.as_dict() == known.as_dict() == calibration.load(stored()).as_dict()
+    assert again.as_dict() == known.as_dict() == calibration.load(calibration.file()).as_dict()
     assert len(machine.asked) == 1
     calibration.calibrate(1, fresh=True)
     assert machine.asked[1:] == [["device", "torch on 1"]]
     assert machine.taken[6:] == ["gemm/1", "exp/1", "gemv/1"]
-    assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
+    assert calibration.load(calibration.file()).roof_table.rate("gemm", 2) == rate
 
 
 def test_a_child_that_failed_is_called_again(machine):
@@ -138,27 +134,26 @@ def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once():
 @pytest.mark.parametrize("spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"])
 def test_a_spoiled_file_is_measured_anew(machine, spoiled):
     first = calibration.load_or_measure(1)
-    stored().write_text(spoiled)
+    calibration.file().write_text(spoiled)
     machine.taken.clear()
     assert calibration.load_or_measure(1) == first
     assert machine.taken == ["gemm/1", "exp/1"]
-    assert calibration.load(stored()).roofs
+    assert calibration.load(calibration.file()).roofs
 
 
 def test_nothing_half_is_kept(machine):
     calibration.calibrate(1)
-    before = stored().read_bytes()
+    before = calibration.file().read_bytes()
     answers = iter([False, True])
     with pytest.raises(Cancelled):
         calibration.calibrate(2, cancelled=lambda: next(answers))
-    assert stored().read_bytes() == before
-    assert [path.name for path in stored().parent.iterdir()] == [stored().name]
+    assert calibration.file().read_bytes() == before
+    assert [path.name for path in calibration.file().parent.iterdir()] == [calibration.file().name]
 
 
 def test_thread_counts_thin_out_on_many_cores():
-    assert calibration.thread_counts(1) == [1]
-    assert calibration.thread_counts(3) == [1, 2, 3]
-    assert calibration.thread_counts(24) == [1, 2, 3, 4, 8, 16, 24]
+    counts = [calibration.thread_counts(cores) for cores in (1, 3, 24)]
+    assert counts == [[1], [1, 2, 3], [1, 2, 3, 4, 8, 16, 24]]
 
 
 def test_every_tier_has_a_figure_or_a_reason(machine):

@@ -240,11 +240,6 @@ def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch):
 
 def test_between_two_sizes_the_time_of_an_access_follows_the_logarithm():
     known = RoofTable((roof(LATENCY, "chase", 4.0, 1 << 16), roof(LATENCY, "chase", 64.0, 1 << 26)))
-
-    def median(size: float) -> float:
-        found = known.latency(size)
-        return found.median
-
-    assert [median(1), median(1 << 16), median(1 << 26), median(1 << 30)] == [4, 4, 64, 64]
-    assert median(1 << 21) == pytest.approx(34)
+    medians = [known.latency(1 << power).median for power in (0, 16, 26, 30, 21)]
+    assert medians == pytest.approx([4, 4, 64, 64, 34])
     assert known.latency(1 << 20, "gather") is None

@@ -117,12 +117,9 @@ def test_the_tensors_of_a_device_count_apart(monkeypatch):
 
     class Tensor:
         def __init__(self, device: str, address: int, size: int) -> None:
-            self._storage = SimpleNamespace(
-                device=SimpleNamespace(type=device), data_ptr=lambda: address, nbytes=lambda: size
-            )
-
-        def untyped_storage(self) -> SimpleNamespace:
-            return self._storage
+            where = SimpleNamespace(type=device)
+            storage = SimpleNamespace(device=where, data_ptr=lambda: address, nbytes=lambda: size)
+            self.untyped_storage = lambda: storage
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor))
     here = Tensor("cpu", block.__array_interface__["data"][0], block.nbytes)

@@ -163,13 +163,13 @@ def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next():
     assert (spans["first_frame"] == 70).all()
     assert (spans["frames"] == 3).all()
     assert [int(spans[0][f"work{i}"]) for i in range(3)] == [9, 8, 7]
-    NullLane().lap_before(1, 2, 3)
 
 
 def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room():
     null = NullLane()
     null.begin(1, 2)
     null.lap(3, 4, 5, 6)
+    null.lap_before(1, 2, 3)
     record_run(null.lend(), 0, 50)
     null.settle()
     assert (null.recorded, null.dropped) == (0, 0)
@@ -235,18 +235,9 @@ def kernel(spans):
 def test_kernels_that_record_are_compiled_once_and_cached(tmp_path):
     (tmp_path / "recording_kernel.py").write_text(KERNEL)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", CACHED.format(folder=str(tmp_path))],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-            cwd=Path(__file__).parents[2],
-        ).stdout.split()
-        for _ in range(2)
-    ]
-    assert printed == [["1", "0", "1"], ["1", "1", "0"]]
+    command = [sys.executable, "-c", CACHED.format(folder=str(tmp_path))]
+    for printed in ("1 0 1\n", "1 1 0\n"):
+        assert subprocess.check_output(command, text=True, env=environment, cwd=Path(__file__).parents[2]) == printed
 
 
 # -- threads ----------------------------------------------------------------------------------------
@@ -342,15 +333,11 @@ def test_a_stalled_writer_drops_and_counts(tmp_path, monkeypatch):
         assert (full.dropped, beside.dropped) == (130, 0)
         go_on.set()
     assert writer.failed is None
-    session = Session.open(path)
-    try:
-        assert first == 0
+    assert first == 0
+    with Session.open(path) as session:
         lanes = {lane.name: (lane.recorded, lane.dropped) for lane in session.lanes.values()}
         assert lanes == {"full": (RING_RECORDS, 130), "beside": (1, 0)}
-        spans = session.spans
-        kept = spans[spans["lane"] == full.id]
+        kept = session.spans[session.spans["lane"] == full.id]
         assert kept["start_ns"].tolist() == list(range(RING_RECORDS))
         shown = recorder_cost(session, CostTrack())
         assert (shown.spans, shown.dropped) == (RING_RECORDS + 1, 130)
-    finally:
-        session.close()

@@ -74,10 +74,7 @@ def test_other_speech_gives_no_ratio():
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.decode("two", 6, [ON] * 6, 1e6)
     found = run.compared()
-    assert found.ratio is None
-    assert found.verdict == UNDECIDED
-    assert found.seconds == 0
-    assert found.decoded == ()
+    assert (found.ratio, found.verdict, found.seconds, found.decoded) == (None, UNDECIDED, 0, ())
 
 
 def test_only_the_same_seconds_count():
@@ -143,8 +140,7 @@ def test_as_many_takes_of_either_side_count():
     for cost in (9e6, 1e6, 5e6, 4e6):
         run.decode("one", 4, [OFF] * 4, cost)
     run.decode("one", 4, [ON] * 4, 4e6)
-    found = run.compared()
-    assert found.ratio.ratio == pytest.approx(1.0)
+    assert run.compared().ratio.ratio == pytest.approx(1.0)
 
 
 def test_what_lies_beyond_the_cursor_is_not_known_yet():
@@ -184,8 +180,5 @@ def test_turns_decide_once_there_are_enough():
         assert found.repeats == pairs
         assert found.verdict == verdict
         assert found.ratio.ratio == pytest.approx(0.5, rel=0.05)
-
-
-def test_an_arm_without_a_turn_before_the_cursor_has_nothing_to_say():
-    run = turns(2, np.random.default_rng(1))
+    # An arm without a turn before the cursor has nothing to say.
     assert in_turn(arms_of(run.session), 500) is None

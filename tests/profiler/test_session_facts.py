@@ -61,24 +61,21 @@ def test_a_fact_of_another_kind_is_left_out_and_said(key, value, small):
 
 
 def test_facts_of_later_versions_are_handed_on(small):
-    tell(small, "weather", '{"rain": [1, 2.5, null]}')
-    tell(small, "recorder", '{"ns_per_thought": "many"}')
+    facts = {"weather": {"rain": [1, 2.5, None]}, "recorder": {"ns_per_thought": "many"}}
+    for key, value in facts.items():
+        tell(small, key, json.dumps(value))
     with Session.open(small) as session:
-        assert session.meta["weather"] == {"rain": [1, 2.5, None]}
-        assert session.meta["recorder"] == {"ns_per_thought": "many"}
+        assert facts.items() <= session.meta.items()
         assert session.notes == []
 
 
 @pytest.mark.parametrize("text", ["[" * 600 + "]" * 600, "9" * 400, "NaN", '"\\ud800"', "1e999"])
-@pytest.mark.parametrize("place", ["meta", "config", "marker"])
+@pytest.mark.parametrize(
+    "place", ["INSERT INTO meta VALUES('weather', ?)", "UPDATE config SET tree=?", "UPDATE marker SET value=?"]
+)
 def test_json_that_nothing_can_hold_is_refused(text, place, small):
     with closing(sqlite3.connect(small, isolation_level=None)) as connection:
-        if place == "meta":
-            connection.execute("INSERT INTO meta VALUES('weather', ?)", (text,))
-        elif place == "config":
-            connection.execute("UPDATE config SET tree=?", (f'{{"block": {text}}}',))
-        else:
-            connection.execute("UPDATE marker SET value=?", (text,))
+        connection.execute(place, (f'{{"block": {text}}}' if "config" in place else text,))
     with pytest.raises(SessionError, match="damaged") as caught:
         Session.open(small)
     assert len(str(caught.value)) < len(str(small)) + 250
@@ -140,12 +137,12 @@ def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path, shared_group):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-@pytest.mark.parametrize("mode", [0o720, 0o702])
-def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path, mode):
+def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path):
     (tmp_path / "code").mkdir()
-    (tmp_path / "code").chmod(mode)
-    with pytest.raises(OSError, match="code, which others can write to; remove it, or set"):
-        paths.own_dir(tmp_path / "code")
+    for mode in (0o720, 0o702):
+        (tmp_path / "code").chmod(mode)
+        with pytest.raises(OSError, match="code, which others can write to; remove it, or set"):
+            paths.own_dir(tmp_path / "code")
     (tmp_path / "code").chmod(0o755)
     assert paths.own_dir(tmp_path / "code").is_dir()
 

@@ -78,16 +78,8 @@ def test_a_file_spoiled_under_a_follower(tmp_path):
 # -- made on purpose ---------------------------------------------------------------------------------
 
 REFUSED = (
-    *sessions.MASTER,
-    "generated statistics",
-    "a view for a table",
-    "a stage per span",
-    "many lanes",
-    "frames beyond the sound",
-    "utterances far away",
-    "endless audio",
-    "negative times",
-    "a name of 10 MB",
+    *(*sessions.MASTER, "generated statistics", "a view for a table", "a stage per span", "many lanes"),
+    *("frames beyond the sound", "utterances far away", "endless audio", "negative times", "a name of 10 MB"),
 )
 SHOWN = ("all in the last frame", "spans of no time", "no audio", "no settings", "two arms")
 RUN_BY = (
@@ -152,9 +144,7 @@ def test_a_long_value_of_many_rows(bases, tmp_path):
     pages = (len(bases["larger"][0]) + LONG) // 4096 + 20
     data[28:32] = pages.to_bytes(4, "big")
     path.write_bytes(data[: pages * 4096])
-    said = _use.use(path, tmp_path, verbs=False)
-    assert said is not None
-    assert "more than fits into the file" in said
+    assert "more than fits into the file" in str(_use.use(path, tmp_path, verbs=False))
 
 
 def _share_overflow(data: bytearray, root: int) -> int:
@@ -217,9 +207,7 @@ def test_a_circle_of_pages_ends(bases, tmp_path):
         _interior(data, page, child)
     data[28:32] = (len(data) // 4096).to_bytes(4, "big")
     path.write_bytes(data)
-    said = _use.use(path, tmp_path, verbs=False)
-    assert said is not None
-    assert "would not end" in said
+    assert "would not end" in str(_use.use(path, tmp_path, verbs=False))
 
 
 def _interior(data: bytearray, page: int, child: int) -> None:
@@ -249,6 +237,4 @@ def test_an_old_version_without_a_way_forward_is_not_copied(bases, tmp_path, mon
     with path.open("r+b") as file:
         file.truncate(1 << 40)
     monkeypatch.setattr("shutil.copyfile", lambda *_: pytest.fail("it was copied"))
-    said = _use.use(path, tmp_path, verbs=False)
-    assert said is not None
-    assert "cannot convert" in said
+    assert "cannot convert" in str(_use.use(path, tmp_path, verbs=False))
