@@ -48,12 +48,11 @@ def errors_in(session: Session, first: int, last: int, end: int) -> tuple[ErrorC
     that was decoded again with the same settings counts once, as it was decoded last. The turns of an A/B within a run,
     which decode one utterance again and again, count only where the range lies within it.
     """
-    from app.model.configurations import configurations_of, going_on, turns_within
+    from app.model.configurations import every, going_on, turns_within
 
     going = going_on(session, last)
     turns = frozenset() if going is not None and first >= going.start else turns_within(session)
-    every = configurations_of(session).all(session)
-    alike = {epoch: number for number, (epochs, _) in enumerate(every) for epoch in epochs}
+    alike = {epoch: number for number, (epochs, _) in enumerate(every(session)) for epoch in epochs}
     found: dict[tuple[str, str, int | None], ErrorCount] = {}
     within = []
     for utterance in session.utterances:

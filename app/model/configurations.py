@@ -37,116 +37,95 @@ class Sides(NamedTuple):
 Settings = Mapping[str, object]
 
 
-class Configurations:
-    """The settings of a session, by epoch; those that differ in the course of the run alone are the same."""
+_known: WeakKeyDictionary[Session, dict[int, Settings]] = WeakKeyDictionary()
 
-    def __init__(self) -> None:
-        self._known: dict[int, Settings] = {}
 
-    def up_to(self, session: Session, end: int) -> list[tuple[int, Settings]]:
-        """Epochs and settings as they came into force before frame `end`, in order."""
-        found = []
-        for row in session.configs:
-            if row.first_frame >= max(end, 1):
-                continue
-            if row.epoch not in self._known:
-                self._known[row.epoch] = {
-                    key: value
-                    for key, value in flatten(row.tree)
-                    if key not in COURSE and not isinstance(value, Mapping)
-                }
-            found.append((row.epoch, self._known[row.epoch]))
-        return found
+def up_to(session: Session, end: int) -> list[tuple[int, Settings]]:
+    """Epochs and settings as they came into force before frame `end`, in order; pace and loop are no settings."""
+    known = _known.setdefault(session, {})
+    rows = [row for row in session.configs if row.first_frame < max(end, 1)]
+    for row in rows:
+        if row.epoch not in known:
+            values = flatten(row.tree)
+            known[row.epoch] = {k: v for k, v in values if k not in COURSE and not isinstance(v, Mapping)}
+    return [(row.epoch, known[row.epoch]) for row in rows]
 
-    def arm(self, session: Session, end: int) -> Settings:
-        """What the arm of an A/B that decoded frame `end` − 1 has and the other has not; empty outside an A/B."""
-        going, found = going_on(session, end), self.up_to(session, end)
-        if going is None or not found or found[-1][0] not in going.epochs:
-            return {}
-        epoch, here = found[-1]
-        other = dict(found).get(sum(going.epochs) - epoch, here)
-        return {key: value for key, value in here.items() if other.get(key) != value}
 
-    def all(self, session: Session) -> list[tuple[frozenset[int], Settings]]:
-        """Every configuration of the session with its epochs, in the order in which they first acted."""
-        rows = self.up_to(session, NEVER)
-        found: list[tuple[frozenset[int], Settings]] = []
-        for _, settings in rows:
-            if all(settings != known for _, known in found):
-                found.append((_epochs(rows, settings), settings))
-        return found
+def settings_of_arm(session: Session, end: int) -> Settings:
+    """What the arm of an A/B that decoded frame `end` − 1 has and the other has not; empty outside an A/B."""
+    going, found = going_on(session, end), up_to(session, end)
+    if going is None or not found or found[-1][0] not in going.epochs:
+        return {}
+    epoch, here = found[-1]
+    other = dict(found).get(sum(going.epochs) - epoch, here)
+    return {key: value for key, value in here.items() if other.get(key) != value}
 
-    def scored(self, session: Session, end: int) -> tuple[frozenset[int], frozenset[int]]:
-        """Epochs whose word errors are those of the settings in force before `end`, and of the settings before them.
 
-        The turns of an A/B within a run do not count: it decodes one utterance again and again. Nothing is before A.
-        """
-        turns = turns_within(session)
-        going = going_on(session, end) if turns else None
-        end = end if going is None else going.start
-        sides = self.sides(session, end, None)
-        now = self.alike(session, end)
-        before = frozenset() if sides is None else sides.before - now
-        return now - turns, before - turns
+def every(session: Session) -> list[tuple[frozenset[int], Settings]]:
+    """Every configuration of the session with its epochs, in the order in which they first acted."""
+    rows = up_to(session, NEVER)
+    found: list[tuple[frozenset[int], Settings]] = []
+    for _, settings in rows:
+        if all(settings != known for _, known in found):
+            found.append((_epochs(rows, settings), settings))
+    return found
 
-    def since(self, session: Session, end: int) -> int:
-        """The frame from which the settings in force before `end` have been so without a break."""
-        rows = [row for row in session.configs if row.first_frame < max(end, 1)]
-        both = zip(rows[1:], pairwise(settings for _, settings in self.up_to(session, end)), strict=True)
-        return max((int(row.first_frame) for row, (before, these) in both if these != before), default=0)
 
-    def within(self, session: Session, first: int, last: int) -> int:
-        """How many different settings were in force in frames [first, last): at least one."""
-        rows = list(zip(session.configs, self.up_to(session, NEVER), strict=True))
-        begun = [number for number, (row, _) in enumerate(rows) if row.first_frame <= first]
-        found: list[Settings] = []
-        for row, (_, settings) in rows[begun[-1] if begun else 0 :]:
-            if row.first_frame < max(last, first + 1) and settings not in found:
-                found.append(settings)
-        return max(1, len(found))
+def since(session: Session, end: int) -> int:
+    """The frame from which the settings in force before `end` have been so without a break."""
+    rows = [row for row in session.configs if row.first_frame < max(end, 1)]
+    both = zip(rows[1:], pairwise(settings for _, settings in up_to(session, end)), strict=True)
+    return max((int(row.first_frame) for row, (before, these) in both if these != before), default=0)
 
-    def alike(self, session: Session, end: int) -> frozenset[int]:
-        """Epochs before `end` with the settings in force there."""
-        rows = self.up_to(session, end)
-        return _epochs(rows, rows[-1][1]) if rows else frozenset()
 
-    def before(self, session: Session, end: int, keys: Collection[str]) -> dict[str, bool | int | float | str] | None:
-        """Of the last settings that differ from those in force in nothing but `keys`: what differs."""
-        rows = self.up_to(session, end)
-        for _, settings in reversed(rows[:-1]):
-            changed = differing(settings, rows[-1][1])
-            if changed and changed <= set(keys):
-                values = {key: settings.get(key) for key in sorted(changed)}
-                return {k: v for k, v in values.items() if isinstance(v, bool | int | float | str)}
+def within(session: Session, first: int, last: int) -> int:
+    """How many different settings were in force in frames [first, last): at least one."""
+    rows = list(zip(session.configs, up_to(session, NEVER), strict=True))
+    begun = [number for number, (row, _) in enumerate(rows) if row.first_frame <= first]
+    found: list[Settings] = []
+    for row, (_, settings) in rows[begun[-1] if begun else 0 :]:
+        if row.first_frame < max(last, first + 1) and settings not in found:
+            found.append(settings)
+    return max(1, len(found))
+
+
+def alike(session: Session, end: int) -> frozenset[int]:
+    """Epochs before `end` with the settings in force there."""
+    rows = up_to(session, end)
+    return _epochs(rows, rows[-1][1]) if rows else frozenset()
+
+
+def before(session: Session, end: int, keys: Collection[str]) -> dict[str, bool | int | float | str] | None:
+    """Of the last settings that differ from those in force in nothing but `keys`: what differs."""
+    rows = up_to(session, end)
+    for _, settings in reversed(rows[:-1]):
+        changed = differing(settings, rows[-1][1])
+        if changed and changed <= set(keys):
+            values = {key: settings.get(key) for key in sorted(changed)}
+            return {k: v for k, v in values.items() if isinstance(v, bool | int | float | str)}
+    return None
+
+
+def sides(session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
+    """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
+    rows, going = up_to(session, end), going_on(session, end)
+    by_epoch = dict(rows)
+    if going is not None and not set(going.epochs) <= by_epoch.keys():
+        # One of them has not had its turn: until then, what was known before.
+        rows, going = up_to(session, going.start), None
+    if not rows:
         return None
-
-    def sides(self, session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
-        """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
-        rows, going = self.up_to(session, end), going_on(session, end)
-        by_epoch = dict(rows)
-        if going is not None and not set(going.epochs) <= by_epoch.keys():
-            # One of them has not had its turn: until then, what was known before.
-            rows, going = self.up_to(session, going.start), None
-        if not rows:
-            return None
-        now = rows[-1][1]
-        earlier = rows[:-1]
-        if going is not None:
-            other, now = (by_epoch[epoch] for epoch in going.epochs)
-            earlier = [(going.epochs[0], other)]
-        for _, settings in reversed(earlier):
-            changed = differing(settings, now)
-            if changed and (keys is None or changed <= set(keys)):
-                before, after, arms = _epochs(rows, settings), _epochs(rows, now), epochs_of_arms(session)
-                return Sides(before, after, arms is not None and arms[0] in before and arms[1] in after)
-        return None
-
-
-_known: WeakKeyDictionary[Session, Configurations] = WeakKeyDictionary()
-
-
-def configurations_of(session: Session) -> Configurations:
-    return _known.setdefault(session, Configurations())
+    now = rows[-1][1]
+    earlier = rows[:-1]
+    if going is not None:
+        other, now = (by_epoch[epoch] for epoch in going.epochs)
+        earlier = [(going.epochs[0], other)]
+    for _, settings in reversed(earlier):
+        changed = differing(settings, now)
+        if changed and (keys is None or changed <= set(keys)):
+            before, after, arms = _epochs(rows, settings), _epochs(rows, now), epochs_of_arms(session)
+            return Sides(before, after, arms is not None and arms[0] in before and arms[1] in after)
+    return None
 
 
 class GoingOn(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.configurations import configurations_of, settings_before
+from app.model.configurations import settings_before, settings_of_arm
 from app.model.effects import Effect, effects_of
 from app.model.scope import Scope
 from app.model.toggles import toggle_keys
@@ -170,7 +170,7 @@ def desk_snapshot(
         pairs=pairs,
         baseline=baseline,
         costs=costs,
-        arm=configurations_of(session).arm(session, scope.end),
+        arm=settings_of_arm(session, scope.end),
         threads=threads if isinstance(threads, int) and threads > 0 else 1,
         of_steps=of_steps,
     )

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.configurations import Settings, configurations_of, differing, epochs_of_arms, going_on
+from app.model import configurations
+from app.model.configurations import Settings, differing, epochs_of_arms, going_on
 from pipelines import config as known_settings
 from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
@@ -206,8 +207,8 @@ class Effects:
 
     def in_force(self, session: Session, track: CostTrack, end: int) -> Effect | None:
         """The effect of the settings in force before frame `end`; None where they are the baseline itself."""
-        sides = configurations_of(session).sides(session, end, None)
-        if sides is not None and sides.before & configurations_of(session).alike(session, end):
+        sides = configurations.sides(session, end, None)
+        if sides is not None and sides.before & configurations.alike(session, end):
             return None
         return self.last_change(session, track, end)
 
@@ -218,7 +219,7 @@ class Effects:
 
         if _waits(session, end, keys):
             return Effect("preparing")
-        sides = configurations_of(session).sides(session, end, keys)
+        sides = configurations.sides(session, end, keys)
         if sides is None:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
@@ -276,7 +277,7 @@ def arm_name(a: Settings, b: Settings) -> str:
 
 def arm_names(session: Session, end: int) -> tuple[str, str]:
     """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
-    epochs, known = epochs_of_arms(session), dict(configurations_of(session).up_to(session, end))
+    epochs, known = epochs_of_arms(session), dict(configurations.up_to(session, end))
     if epochs is None or not set(epochs) <= known.keys():
         return "", ""
     a, b = (known[epoch] for epoch in epochs)

@@ -101,9 +101,6 @@ class Memory:
         content = bytes(state.data())
         self.remember(key, f"{_seal(key, content)} {base64.b64encode(content).decode('ascii')}")
 
-    def forget(self, key: str) -> None:
-        self.remember(key, None)
-
     def layouts(self) -> list[str]:
         keys = (key.removeprefix(f"{LAYOUTS}/") for key in self._values if key.startswith(f"{LAYOUTS}/"))
         return sorted(map(unquote, keys))
@@ -129,9 +126,6 @@ class Memory:
     def rename_session(self, old: Path, new: Path) -> None:
         before, after = str(old.resolve()), str(new.resolve())
         self.remember("recent", [after if t == before else t for t in self.texts("recent")])
-
-    def forget_sessions(self) -> None:
-        self.forget("recent")
 
     def audio(self) -> list[str]:
         return [text for text in self.texts("audio") if os.path.exists(text)]

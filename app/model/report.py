@@ -178,10 +178,10 @@ def configurations(session: Session, utterances: Sequence[Utterance]) -> list[di
 
     Without those of an A/B within the run.
     """
-    from app.model.configurations import configurations_of, differing, turns_within
+    from app.model.configurations import differing, every, turns_within
     from pipelines.audio.word_errors import word_errors
 
-    turns, found = turns_within(session), configurations_of(session).all(session)
+    turns, found = turns_within(session), every(session)
     return [
         {
             "epochs": sorted(epochs),

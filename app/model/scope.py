@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.configurations import arm_of, configurations_of, is_ab
+from app.model.configurations import arm_of, is_ab, since, within
 from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE, Kind
 from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, one_line
@@ -74,7 +74,6 @@ def scope_of(session: Session, end: int, chosen: Kind | None, selected: tuple[in
 
     None chosen: since the last change of the settings, and without one the whole run.
     """
-    known = configurations_of(session)
     change = ""
     kind: Kind = RANGE if selected is not None else chosen or (WHOLE if is_ab(session) else CHANGE)
     first, last = 0, end
@@ -83,13 +82,13 @@ def scope_of(session: Session, end: int, chosen: Kind | None, selected: tuple[in
     elif kind == LIVE:
         first = max(0, end - round(LIVE_S / FRAME_S))
     elif kind == CHANGE:
-        first = known.since(session, end)
+        first = since(session, end)
         kind = CHANGE if first > 0 else WHOLE
         if kind == CHANGE:
             arm = arm_of(session, first + 1)
             texts = (m.text for m in reversed(session.markers) if m.applied_frame == first)
             change = tr("A/B, arm {0}").format(arm) if arm else one_line(next(texts, ""))
-    return Scope(kind, first, last, end, change, known.within(session, first, last))
+    return Scope(kind, first, last, end, change, within(session, first, last))
 
 
 MAX_MARKS = 1000

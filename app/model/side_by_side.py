@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.configurations import configurations_of
+from app.model import configurations
 from app.model.effects import effects_of
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
@@ -55,7 +55,7 @@ class SideBySide(QObject):
         if session is None or self._pipeline.running is None:
             return None
         live = {option.key for option in self._pipeline.options if option.live}
-        before = configurations_of(session).before(session, self._playhead.n_frames, live)
+        before = configurations.before(session, self._playhead.n_frames, live)
         if before is not None:
             return before
         acting = [sharing[0] for sharing in self._pipeline.places()]

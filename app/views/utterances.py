@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.model.configurations import configurations_of, differing
+from app.model.configurations import differing, every
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
@@ -110,7 +110,7 @@ class UtterancesView(TableView):
         share = np.divide(own, wall, out=np.ones(len(own)), where=wall > 0)
         ns = np.concatenate([own[None], share * sums[dearest_first]])
         rows: list[list[object]] = []
-        configurations = configurations_of(session).all(session)
+        configurations = every(session)
         first = configurations[0][1] if configurations else {}
         settings = [(epochs, _changed(first, each)) for epochs, each in configurations]
         for epochs, text in settings if len(settings) > 1 else ():

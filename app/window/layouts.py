@@ -121,7 +121,7 @@ class LayoutChoice(QObject):
         self._memory.remember_state(NOW, self._desk.save_layout())
         self._memory.remember(NAME, self.name)
         if (width := self._desk.save_width()) is None:
-            self._memory.forget(WIDTH)
+            self._memory.remember(WIDTH, None)
         else:
             self._memory.remember_state(WIDTH, width)
 
@@ -161,7 +161,7 @@ class LayoutChoice(QObject):
 
     def delete(self, name: str) -> None:
         """Forget a layout of the user's own; the desk stays as it is."""
-        self._memory.forget(layout_key(name))
+        self._memory.remember(layout_key(name), None)
         if self.name == name:
             self.name = EXPLORE
         self.changed.emit()

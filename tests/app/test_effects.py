@@ -9,7 +9,7 @@ import pytest
 from frame_rows import rows_of
 
 from app.model.alignment import errors_in
-from app.model.configurations import Configurations, arm_of, turns_of
+from app.model.configurations import alike, arm_of, since, turns_of
 from app.model.effects import Effect, arm_name, arm_names, effects_of
 from app.views.stage_panel import before_text
 from pipelines import config as settings
@@ -198,10 +198,9 @@ def test_the_pace_of_a_run_is_no_change(flipped):
     flipped.change(PACE, 4.0)
     effect = flipped.effect(SELECTION)
     assert effect.times == "2.5× faster (2.5 to 2.5)"
-    known = Configurations()
-    assert known.since(cast("Any", flipped), flipped.end) == 500
-    assert known.alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
-    assert known.alike(cast("Any", flipped), 0) == {0}, "those it began with, before any frame"
+    assert since(cast("Any", flipped), flipped.end) == 500
+    assert alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
+    assert alike(cast("Any", flipped), 0) == {0}, "those it began with, before any frame"
 
 
 def test_at_the_cursor_nothing_is_known_of_what_comes(flipped):

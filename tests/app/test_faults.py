@@ -259,7 +259,7 @@ HOSTILE: tuple[object, ...] = (
 def test_settings_of_no_sense_are_ignored(qtbot, own_settings, finished, value: object) -> None:
     layout = ("layout/now", "layout/name", "layout/form", "layouts/mine")
     values = dict.fromkeys(("recent", "audio", "theme", "preset", "geometry", *layout), value)
-    recent.Memory().forget("nothing")  # so that there is a file
+    recent.Memory().remember("nothing", None)  # so that there is a file
     place = own_settings / APPLICATION / recent.FILE
     place.write_text(json.dumps({"schema": recent.SCHEMA, "values": values}))
     w = MainWindow((sys.executable, "-c", "pass"))

@@ -72,7 +72,7 @@ def test_texts_lists_and_layouts_are_there_again(own_settings, tmp_path):
     assert (again.text("theme"), again.texts("hosts"), again.layouts()) == ("dark", ["gpu", "caf\udce9"], ["a/b ü"])
     assert again.state(layout_key("a/b ü")) == QByteArray(b"f\0\xff")
     assert again.state("geometry") == QByteArray(b"x" * 3000)
-    again.forget(layout_key("a/b ü"))
+    again.remember(layout_key("a/b ü"), None)
     assert Memory().layouts() == []
 
 

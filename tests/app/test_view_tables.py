@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 from views_desk import seek, select, settle, view_on
 
-from app.model.configurations import Configurations
+from app.model.configurations import every
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
 from app.views.session_info import SessionView
@@ -104,7 +104,7 @@ def test_rows_are_means_over_the_frames_of_an_utterance(stages):
         assert row[column] == milliseconds(emit[mine].mean() * share)
         assert row[headers.index("whole frame")] == milliseconds(own[mine].mean() * 1e-6)
     assert headers.index("whole frame") < headers.index("score.gaussians") < headers.index(stage)
-    several = Configurations().all(session)
+    several = every(session)
     assert len(rows) - len(by_name) == (len(several) if len(several) > 1 else 0)
     assert shown.summary().split(" takes most")[0] in {row[0] for row in rows}
 

@@ -10,8 +10,8 @@ from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
 from views_desk import SpokenSession, figures_of, numbers, opened
 
-from app.model import desk_snapshot
-from app.model.configurations import Configurations, Sides
+from app.model import configurations, desk_snapshot
+from app.model.configurations import Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.scope import boundaries, marks
 from app.model.time_axis import CHANGE, RANGE, WHOLE, TimeAxis
@@ -165,7 +165,7 @@ def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(replay, monk
     session, track = replay
     assert figures_of(session, track, FRAMES).pair is not None
     turn_of_a = Sides(frozenset(c.epoch for c in session.configs), frozenset(), in_turn=True)
-    monkeypatch.setattr(Configurations, "sides", lambda *_: turn_of_a)
+    monkeypatch.setattr(configurations, "sides", lambda *_: turn_of_a)
     desk = figures_of(session, track, FRAMES)
     assert (desk.pair, desk.before, desk.scope.kind) == (None, {}, CHANGE)
 

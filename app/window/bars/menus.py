@@ -94,7 +94,7 @@ class Menus:
             return
 
         def forget() -> None:
-            w.memory.forget_sessions()
+            w.memory.remember("recent", None)
             w.welcome.show_recent([])
 
         menu.addSeparator()
