@@ -30,8 +30,6 @@ COPY_STAGE = "score.copy"
 
 Part = tuple[str, object, Need]
 """Something a configuration needs: its layer, who needs it, what it is."""
-
-
 Prepared = dict[str, tuple[tuple[object, Hashable], Made]]
 """The parts made for a configuration: by layer, who needs it with its key, and what was made."""
 
@@ -292,8 +290,6 @@ class LayeredScorer(Scorer, ABC):
         n = len(block) - sum(self.context)
         self._meter.begin(first_frame, n, lane)
         block = self._checked(block)
-        if n > self.most_frames:
-            raise ValueError(f"{n} frames at once, expected at most {self.most_frames}")
         self._latest, self._noting = _Latest(block, wanted=[] if self._noting else None), False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
@@ -306,8 +302,7 @@ class LayeredScorer(Scorer, ABC):
         meter, scores, known = self._meter, self._scores, self._last.known
         at = t * self.subsampling
         meter.begin(state.first_frame + at, min(self.subsampling, state.frames - at), state.lane)
-        if active is None:
-            active = self._all
+        active = self._all if active is None else active
         row: Array = scores[t]
         if self._rule is not None:
             row[:] = scores[t - 1] if t else self._last.scores

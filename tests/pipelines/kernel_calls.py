@@ -123,11 +123,7 @@ def leaves(arguments: Call) -> list[Any]:
 
 def rebuilt(arguments: Call, of: Iterator[Any]) -> Call:
     """As `arguments`, tuples in tuples, with these leaves."""
-    return tuple(_like(a, rebuilt(a, of)) if isinstance(a, tuple) else next(of) for a in arguments)
-
-
-def _like(kind: Call, parts: Call) -> Call:
-    return type(kind)(*parts) if hasattr(kind, "_fields") else parts
+    return tuple(rebuilt(a, of) if isinstance(a, tuple) else next(of) for a in arguments)
 
 
 def each(arguments: Call, change: Callable[[Array], Any]) -> Call:

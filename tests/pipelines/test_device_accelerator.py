@@ -13,13 +13,13 @@ from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
 from pipelines.models import derived
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring import with_context
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Recorder
-from tests.pipelines.device_scoring import LANE, make, on_processor, placed, scored
+from tests.pipelines.device_scoring import make, placed, scored
 from tests.pipelines.net_files import card, forward, net, write
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
@@ -96,20 +96,6 @@ def test_a_net_scores_the_same_however_it_is_placed(model, made, of_net, keep):
             error = np.abs(scored(scorer, features) - wanted).max() / np.abs(expected).max()
             assert error < NET_SHARE[placement["dtype"]], (placement, skip)
     assert scorer.take_notices() == []
-
-
-def test_a_net_made_smaller_while_running(model, made, of_net, where):
-    features = np.random.default_rng(5).normal(0, 3, (64, 39)).astype(np.float32)
-    scorer = make(placed(of_net, overlapped=True), model)
-    scorer.warm_up()
-    for kind in ("low-rank", "none"):
-        config = settings.assign(of_net, {"dnn.shrink": kind, "dnn.share": 0.3})
-        scorer.configure(config, scorer.make_ready(config, lambda *_: None, lambda: False))
-        scorer.reset()
-        theirs = build_scorer(on_processor(config), model)
-        padded = with_context(features, theirs.context)
-        expected = theirs.score(padded, 0, LANE)
-        assert np.abs(scored(scorer, features) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 def test_moves_and_times_of_a_net(tmp_path, model, of_net, where):

@@ -13,7 +13,7 @@ from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
 from pipelines.scoring.simd import dot_products
-from pipelines.scoring.simd.byte_products import PAIR_PRODUCTS
+from pipelines.scoring.simd.byte_products import PAIR_PRODUCTS, Bytes
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
@@ -80,7 +80,7 @@ def test_rows_of_integers_are_exact(width):
 )
 def test_a_processor_without_the_byte_product_computes_the_same(pairs):
     weight, hidden, products = integers(64)
-    tile = dot_products.make_byte_rows([2], one_instruction=False, pairs=pairs)
+    tile = dot_products.make_chosen_rows(Bytes(one_instruction=False, pairs=pairs), [2])
 
     @njit
     def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]

@@ -141,22 +141,6 @@ def test_a_change_begins_with_a_frame_of_its_own(base, rule):
         np.testing.assert_allclose(found[2], fresh[2], atol=NAT)  # frame 8
 
 
-def test_lazy_scores_of_another_arithmetic_are_forgotten(base):
-    given, active = features(12), np.array([5, 700, 5125], np.int64)
-    config = assign(base, {"frames.skip": 4, "dnn.senones": "active"})
-    scorer = build_scorer(config, model())
-    padded, beyond = with_context(given, scorer.context), sum(scorer.context)
-    state = scorer.prepare(padded[: 2 + beyond], 0, LANE)
-    for t in range(2):
-        scorer.frame(state, t, active)
-    smaller = assign(config, {"dnn.shrink": "low-rank", "dnn.share": 0.3})
-    changed(scorer, smaller)
-    row = scorer.frame(scorer.prepare(padded[2 : 3 + beyond], 2, LANE), 0, active)
-    plain = build_scorer(assign(smaller, {"frames.skip": 1, "dnn.senones": "all"}), model())
-    expected = plain.score(padded[2 : 3 + beyond], 2, LANE)[0]
-    np.testing.assert_allclose(row[active], expected[active], atol=NAT)
-
-
 def test_another_net_may_look_at_other_frames(base, tmp_path):
     given = features(20)
     other = small(seed=9, heads=1, left=5, width=13)

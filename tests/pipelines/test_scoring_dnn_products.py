@@ -19,7 +19,7 @@ from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 from pipelines.scoring.dnn.products import PRODUCTS
 from pipelines.scoring.dnn.products.base import Product
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, make_byte_tile
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, Bytes, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, has_feature
 from profiler.arrays import Array
 from profiler.errors import BadInput
@@ -280,7 +280,7 @@ def where(has, what):
 )
 @pytest.mark.parametrize("vectors", [1, 2])
 def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, vectors):
-    tile = make_byte_tile([2], vectors, one_instruction, pairs)
+    tile = make_byte_tile([2], vectors, Bytes(one_instruction, pairs))
 
     @njit
     def called(x, panel, excess, out):

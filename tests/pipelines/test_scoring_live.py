@@ -103,6 +103,17 @@ def test_work_counts_say_what_was_done(model, features):
         assert half[name] == exact[name] // 2
 
 
+def test_work_counts_of_a_continuous_model(models):
+    scorer, recorder = build_scorer(EXACT, models["untied"]), Recorder()
+    scorer.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    scorer.score(likely_features(models["untied"], 7), 0, lane)
+    counts, own = totals(recorder, lane), models["untied"]
+    gaussians = 7 * own.n_senones * own.n_streams * own.n_densities
+    assert counts["gaussians"] == counts["exponentials"] == gaussians
+    assert counts["senones"] == 7 * own.n_senones
+
+
 def law(cost, operation, work, frames=16):
     return cost.operations[operation].total(1, frames, (work, 0, 0))
 
@@ -263,18 +274,10 @@ def test_what_was_not_noted_is_not_scored_again(models):
 @pytest.mark.slow
 def test_nets_are_replayed_but_for_heads(models, tmp_path):
     made = net(card(senones=models["real"].n_senones, heads=3), 0)
-    base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}
-    plain = assign(Config(), base)
+    plain = assign(Config(), {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))})
     one, other = (build_scorer(plain, models["real"]) for _ in range(2))
     for wanted, got in zip(scored(one, False), scored(other, True), strict=True):
         assert wanted.tobytes() == got.tobytes()
-    for rule in ("active", "active-ahead"):
-        lazy = assign(plain, {"dnn.senones": rule})
-        one, other = (build_scorer(lazy, models["real"]) for _ in range(2))
-        blocks = (turns(scorer, (LANE, LANE), again=scorer is other) for scorer in (one, other))
-        for wanted, got in zip(*blocks, strict=True):
-            assert wanted.tobytes() == got.tobytes()
-    heads = assign(plain, {"frames.skip": 3, "frames.rule": "multi-frame"})
-    scorer = build_scorer(heads, models["real"])
+    scorer = build_scorer(assign(plain, {"frames.skip": 3, "frames.rule": "multi-frame"}), models["real"])
     list(scored(scorer, False))
     assert not scorer.replayable

@@ -11,9 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.gaussians.product import NOTHING, multiply
+from pipelines.scoring.continuous.listed import finish
+from pipelines.scoring.gaussians.product import NEVER, NOTHING, PARTS, Bounds, bring_forward, multiply
 from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
-from pipelines.scoring.simd.maxima import largest, max_down
+from pipelines.scoring.simd.maxima import can_reach, insert_down, largest, max_down
+from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
 from profiler.recording.kernel_spans import now_ns
@@ -123,3 +125,103 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
                 scores[t, senones[chunk + i]] = np.log(product) + shift
         lse_ns += now_ns() - begin
     return lse_ns
+
+
+MAX_KEPT = 128
+"""The most components a model may have, and so the most that can be kept."""
+
+
+@njit(nogil=True, cache=True)
+def eliminate(
+    x: Array, gaussians: Array, within: Bounds, tile: Array, sums: Array, scores: Array, first: int, last: int
+) -> tuple[int, int]:
+    """Scores by the N best components of each senone, exactly; returns (ns of log-sum-exp, dimensions computed).
+
+    Partial distance elimination: a Gaussian's log density can only be less than its sum so far plus the most that the
+    other dimensions can add, which is known beforehand (where the frame equals the mean). When that reaches the worst
+    of the N best in none of the 16 senones of a panel, the rest of the panel is not read from memory. The better the
+    first panels, the sooner the others are eliminated: those that won in the last frame may come first.
+
+    With bounds of length 0 nothing is given up. Workspace of the thread: `tile` f32 [streams · frames, M·16] and `sums`
+    f32 [2, 16].
+    """
+    n, streams, expanded = x.shape
+    components, dim = gaussians.shape[2], expanded // 2
+    row = components * VECTOR_BYTES
+    groups = len(gaussians)
+    rest, order, keep, follow = within
+    stop = len(rest) > 0
+    if (
+        gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
+        or x.shape[2] != 2 * dim + 1
+        or (stop and rest.shape != (groups, streams, components, PARTS, LANES))
+        or order.shape != (groups, streams, components)
+        or not 1 <= keep <= min(components, MAX_KEPT)
+        or len(tile) < streams * n
+        or tile.shape[1] != components * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or not 0 <= first <= last <= groups
+        or (last > first and (last - 1) * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("eliminate: frames, Gaussians and scores do not fit each other")
+    entered = np.empty(components, np.uint8)
+    top = np.empty((keep + 1, LANES), np.float32)  # and a vector of zeros
+    counts = np.full((streams, n), keep, np.int64)
+    sum_at = address(sums, np.float32)  # free until log-sum-exp
+    top_at = address(top, np.float32)
+    zero = top_at + keep * VECTOR_BYTES
+    worst = top_at + (keep - 1) * VECTOR_BYTES
+    top[keep] = 0.0
+    lse_ns = 0
+    computed = 0
+    for group in range(first, last):
+        for s in range(streams):
+            which = (group * streams + s) * components
+            base = address(gaussians, np.float32) + which * expanded * VECTOR_BYTES
+            parts = address(rest, np.float32) + which * PARTS * VECTOR_BYTES
+            if not stop:
+                at = address(tile, np.float32) + s * n * row
+                step = streams * expanded * 4
+                source = address(x, np.float32) + s * expanded * 4
+                following = base + components * expanded * VECTOR_BYTES if n > 1 else NOTHING
+                multiply(source, step, n, base, components, expanded, at, following)
+            for t in range(n):
+                frame = address(x, np.float32) + (t * streams + s) * expanded * 4
+                to = address(tile, np.float32) + (s * n + t) * row
+                top[:keep] = NEVER
+                if not stop:
+                    for m in range(components):
+                        insert_down(to + m * VECTOR_BYTES, top_at, keep)
+                    copy_floats(to, top_at, keep * LANES)
+                    continue
+                winners = np.int64(0)  # a literal is a type, for which `bring_forward` would be compiled once more
+                for i in range(components):
+                    m = order[group, s, i]
+                    panel = base + m * expanded * VECTOR_BYTES
+                    bound = parts + m * PARTS * VECTOR_BYTES
+                    if not can_reach(panel + 2 * dim * VECTOR_BYTES, bound, worst):
+                        continue
+                    sums[0] = 0.0
+                    alive = True
+                    for part in range(PARTS):
+                        begin, end = part * dim // PARTS, (part + 1) * dim // PARTS
+                        partial(frame, panel, dim, begin, end, sum_at)
+                        computed += end - begin
+                        if part == 0:
+                            add_vector(sum_at, panel + 2 * dim * VECTOR_BYTES)
+                        if part + 1 < PARTS:
+                            alive = can_reach(sum_at, bound + (part + 1) * VECTOR_BYTES, worst)
+                            if not alive:
+                                break
+                    if alive and can_reach(sum_at, zero, worst):
+                        insert_down(sum_at, top_at, keep)
+                        entered[winners] = i
+                        winners += 1
+                copy_floats(to, top_at, keep * LANES)
+                if follow:
+                    bring_forward(order[group, s], entered, winners)
+        begin_ns = now_ns()
+        finish(tile, sums, counts, scores, group, keep == 1)
+        lse_ns += now_ns() - begin_ns
+    return lse_ns, computed * LANES

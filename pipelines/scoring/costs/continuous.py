@@ -1,4 +1,4 @@
-"""Cost laws of continuous-density models: kernels of `continuous.kernels`, `listed`, `eliminate`.
+"""Cost laws of continuous-density models: kernels of `continuous.kernels` and `listed`.
 
 Work counts: `gaussians` evaluated (one senone, stream and component), `exponentials`, `senones` given a score.
 """
@@ -91,7 +91,7 @@ def chosen(
 
 
 def best_of_senones(p: PackedContinuous, frames: int, keep: int) -> dict[str, Cost]:
-    """Laws of `eliminate.eliminate`: the `keep` best components of each senone and stream.
+    """Laws of `kernels.eliminate`: the `keep` best components of each senone and stream.
 
     Besides its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for each
     place among the best. A group's panels are read from memory once a call: they fit the second cache.

@@ -1,4 +1,4 @@
-"""Cost laws of tied mixtures: kernels of `tied.kernels`, `top_n_kernels`, `listed`, `evaluation`.
+"""Cost laws of tied mixtures: kernels of `tied.kernels`, `top_n_kernels`, `listed`.
 
 Work counts, each on the one stage where it arises: `gaussians` evaluated (one codebook, stream and density),
 `exponentials`, mixture `components` summed (a weight times a density, per senone and stream), `senones` given a score.
@@ -44,7 +44,7 @@ def gaussians(p: PackedGmm, frames: int) -> Cost:
 
 
 def bounded_gaussians(p: PackedGmm, frames: int) -> Cost:
-    """Law of `evaluation.bounded`: a sum and PARTS looks at the bound per panel; parameters anew for each frame."""
+    """Law of `top_n_kernels.bounded`: a sum and PARTS looks at the bound per panel; parameters anew for each frame."""
     each = p.expanded * FLOAT
     operations = {"fma": per(2.0 * p.expanded + 2.0 * PARTS)}
     least, most = per(each / frames), per(each + 2.0 * FLOAT, frame=2.0 * FLOAT * p.n_gaussians)
@@ -85,7 +85,7 @@ def logarithms(p: PackedGmm, frames: int) -> Cost:
 
 
 def best_mixtures(p: PackedGmm) -> Cost:
-    """Law of `evaluation.mix_best`: an addition and a comparison per component.
+    """Law of `kernels.mix_best`: an addition and a comparison per component.
 
     Compulsory: the weights once per call; at most they are read anew for every frame.
     """

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.device.base import first_line, is_out_of_memory
-from pipelines.device.launches import Launches, launched
+from pipelines.device.work import Launches, launched
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm

@@ -14,7 +14,7 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs.nets import MOVED
 from pipelines.scoring.dnn.products.base import FETCHED
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, PAIR_PRODUCTS, make_byte_tile
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, PAIR_PRODUCTS, Bytes, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
@@ -109,7 +109,7 @@ def create(weight: Array, threads: int, max_frames: int) -> Panels | Library:
     return (Panels if TILES else Library)(weight, threads, max_frames)
 
 
-_tile = make_byte_tile(range(1, FRAMES + 1), VECTORS)
+_tile = make_byte_tile(range(1, FRAMES + 1), VECTORS, Bytes())
 
 
 @njit(nogil=True, cache=True)

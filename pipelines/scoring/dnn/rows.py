@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.costs import nets as laws
-from pipelines.scoring.simd.byte_products import OFFSET
-from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
+from pipelines.scoring.simd.byte_products import OFFSET, Bytes
+from pipelines.scoring.simd.dot_products import LATER, ROWS, Floats, make_chosen_rows
 from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
@@ -30,7 +30,7 @@ ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16
 
 TOGETHER = (1, 2, 4)
 """Numbers of frames that share every load of a row."""
-_float_rows, _byte_rows = make_float_rows(TOGETHER), make_byte_rows(TOGETHER)
+_float_rows, _byte_rows = make_chosen_rows(Floats(), TOGETHER), make_chosen_rows(Bytes(), TOGETHER)
 
 
 @njit_part

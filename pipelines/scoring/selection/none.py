@@ -17,7 +17,7 @@ from pipelines.scoring.continuous.listed import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes, in_int8
 from pipelines.scoring.strategy import Made, Need, Strategy
-from pipelines.scoring.tied import evaluation, kernels
+from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.gmm import Gmm, Room
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -41,7 +41,7 @@ class Tied(Strategy[Gmm]):
         p = self._family.parameters
         if gmm.component == "int8":
             return Need("int8", lambda *_: in_int8(p.gaussians))
-        return Need("max", lambda *_: evaluation.log_rows(p)) if gmm.component == "max" else None
+        return Need("max", lambda *_: p.log_rows()) if gmm.component == "max" else None
 
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         self._bytes = prepared if gmm.component == "int8" else None
@@ -69,7 +69,7 @@ class Tied(Strategy[Gmm]):
         def part(first: int, last: int, meter: Meter) -> None:
             evaluate(first, last, meter)
             if self._log_rows is not None:
-                evaluation.mix_best(g, self._log_rows, p.order, products, scores, first, last)
+                kernels.mix_best(g, self._log_rows, p.order, products, scores, first, last)
                 meter.close("score.mixture", n * p.n_weights)
                 return
             kernels.exponentiate(g, room.shift, first, last)

@@ -15,12 +15,12 @@ import numpy as np
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.dense import workspaces
-from pipelines.scoring.continuous.eliminate import eliminate
+from pipelines.scoring.continuous.kernels import eliminate
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.product import Bounds, rests
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Family, Made, Need, Strategy
-from pipelines.scoring.tied import evaluation, top_n_kernels
+from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -91,7 +91,7 @@ class Tied(_TopN[Gmm]):
             if self._bounds is None:
                 gmm.densities(room, first, last, meter)
             else:
-                dimensions = evaluation.bounded(room.x, p.gaussians, self._bounds, room.g, first, last)
+                dimensions = top_n_kernels.bounded(room.x, p.gaussians, self._bounds, room.g, first, last)
                 # What was given up counts by the part computed. Counted for the calling thread's codebooks, taken for
                 # all where threads share the block.
                 share = p.n_codebooks / max(1, last - first)

@@ -39,7 +39,7 @@ class Bytes:
     zero = llvm.integers(0)
     scaled = True
 
-    def __init__(self, one_instruction: bool, pairs: bool = PAIR_PRODUCTS) -> None:
+    def __init__(self, one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS) -> None:
         self._one_instruction, self._pairs = one_instruction, pairs
 
     def load(self, builder: Any, address: Any) -> Any:
@@ -88,17 +88,13 @@ def _half(builder: Any, value: Any, number: int) -> Any:
     return builder.bitcast(part, _I16X16)
 
 
-def make_byte_tile(
-    numbers: Iterable[int], vectors: int, one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS
-) -> Callable[..., None]:
+def make_byte_tile(numbers: Iterable[int], vectors: int, kind: Bytes) -> Callable[..., None]:
     """A tile of a layer: out i32 [frames, P] = x i8 [frames, 4 · groups] · panel uint8 [groups, P, 4], less `excess`.
 
     P = 16 · `vectors` outputs. `numbers`: of frames that there may be. Called as tile(frames, x, x_frame, panel,
     groups, excess, out) with addresses; `x_frame`: bytes from a frame of x to the next; `excess`: of i32 [frames],
     taken off every sum.
     """
-
-    kind = Bytes(one_instruction, pairs)
 
     @instruction_of(numbers, *[types.intp] * 6)
     def tile(builder: Any, frames: int, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any) -> None:

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 
 from pipelines.scoring.simd import instructions as llvm
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, PAIR_PRODUCTS, Bytes
+from pipelines.scoring.simd.byte_products import Bytes
 from pipelines.scoring.simd.vector import VECTOR_BYTES, instruction_of
 
 ROWS = 4
@@ -25,7 +25,7 @@ _FOUR = ir.VectorType(llvm.F32, ROWS)
 _FOUR_INTS = ir.VectorType(llvm.I32, ROWS)
 
 
-class _Floats:
+class Floats:
     """Sixteen products of weights and activations, added to as many sums."""
 
     zero, scaled = llvm.constant(0.0), False
@@ -36,30 +36,15 @@ class _Floats:
         return builder.fadd(x, y)
 
 
-def make_float_rows(numbers: Iterable[int]) -> Callable[..., None]:
-    """Scores of four rows at one of these `numbers` of frames.
+def make_chosen_rows(kind: Floats | Bytes, numbers: Iterable[int]) -> Callable[..., None]:
+    """Scores of four rows at one of these `numbers` of frames, in the arithmetic of `kind`.
 
     Called as tile(frames, places, weights, row_bytes, x, out, affine): `places` is the address of the numbers int64 of
     rows, of which the first four are computed and the four from `LATER` on prefetched; rows are whole vectors. `x` and
     `out`: address of a frame or of its scores, and the bytes to the next. `affine`: the addresses of f32 [rows], a bias
-    each, and of two arrays that are not read.
+    each; and for integers of f32 [rows], a scale each, and of f32 [frames, 2], scale and, as an integer, 128 times the
+    sum of the activations.
     """
-    return _make_rows(_Floats(), numbers)
-
-
-def make_byte_rows(
-    numbers: Iterable[int], one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS
-) -> Callable[..., None]:
-    """The same of 8-bit integers, as `Bytes` multiplies them.
-
-    `affine` ends in the addresses of f32 [rows], a scale each, and of f32 [frames, 2], scale and, as an integer, 128
-    times the sum of the activations.
-    """
-    return _make_rows(Bytes(one_instruction, pairs), numbers)
-
-
-def _make_rows(kind: Any, numbers: Iterable[int]) -> Callable[..., None]:
-    """As `make_float_rows`, with the arithmetic of `kind`."""
     two, three = types.UniTuple(types.intp, 2), types.UniTuple(types.intp, 3)
 
     @instruction_of(numbers, *[types.intp] * 3, two, two, three)

@@ -25,6 +25,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.simd.dot_products import ROWS, make_stream_products
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
@@ -337,3 +338,44 @@ def mix_some(
             for i in range(begin, end):
                 scores[t, senones[i]] = products[t, i - begin]
         begin = end
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def mix_best(g: Array, log_rows: Array, order: Order, products: Array, scores: Array, first: int, last: int) -> None:
+    """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as above.
+
+    The best component in place of the sum takes no exponential and no logarithm: log p ≈ Σ over streams max over
+    densities (log weight + log density). Without a matrix product it is slower than the exact sum here; it says what
+    the exponentials cost, and what leaving them out does to the words.
+    """
+    n, books, streams, densities = g.shape
+    start, _, _ = order
+    if (
+        len(products) != n
+        or len(scores) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, log_rows.size, streams * densities)
+        or not 0 <= first <= last <= books
+        or not runs_fit(order, scores.shape[1], first, last)
+    ):
+        raise ArrayError("mix_best: densities, weights and scores do not fit each other")
+    width_of_all = start[1:] - start[:-1]
+    best = np.empty(width_of_all.max(), np.float32)
+    for book in range(first, last):
+        width = start[book + 1] - start[book]
+        for t in range(n):
+            out = products[t, start[book] : start[book + 1]]
+            out[:] = 0.0
+            for s in range(streams):
+                begin = (start[book] * streams + s * width) * densities
+                some = best[:width]
+                some[:] = NEVER
+                for d in range(densities):
+                    value = g[t, book, s, d]
+                    row = log_rows[begin + d * width : begin + (d + 1) * width]
+                    for c in range(width):
+                        total = value + row[c]
+                        some[c] = max(some[c], total)
+                for c in range(width):
+                    out[c] += some[c]
+            put_in_order(products, order, scores, t, book)

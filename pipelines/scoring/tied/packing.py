@@ -101,6 +101,11 @@ class PackedGmm:
             result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
         return result
 
+    def log_rows(self) -> Array:
+        """Logarithms of `rows`."""
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.rows), np.float32(NEVER))
+
     @cached_property
     def column_of_senone(self) -> Array:
         """Column of each senone among the padded ones, int64 [n_senones]."""

@@ -1,5 +1,7 @@
 """The kernels of top-N selection in a tied-mixture model: the best densities, and the mixtures of those alone.
 
+Partial distance elimination (`bounded`) computes only the densities that can be among the N best.
+
 Layouts as in `kernels`.
 """
 
@@ -10,10 +12,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.gaussians.product import NEVER, PARTS, Bounds, bring_forward
 from pipelines.scoring.simd.exponential import exp_shifted
-from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
+from pipelines.scoring.simd.maxima import bound_of_nth, can_reach, count_bits, lowest_bit, reached
+from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.tiles import prefetch_lines
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
@@ -174,3 +178,64 @@ def mix_kept(
                 places = address(index, np.int32) + (which * streams + s) * keep * 4
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 mix_rows(factors, places, keep, row, width, out, s > 0)
+
+
+MAX_BOUNDED = 16
+"""Densities kept of which the worst is found quickly; with more, no density is eliminated."""
+
+
+@njit(nogil=True, cache=True)
+def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, last: int) -> int:
+    """Log densities `g` f32 [n, codebooks, 3, padded densities] of what can be among the best; NEVER for the others.
+
+    Returns how many dimensions of a Gaussian were computed.
+    """
+    rest, order, keep, follow = within
+    books, streams, slots, depth, _ = gaussians.shape
+    n, dim = len(x), depth // 2
+    if (
+        gaussians.shape != (books, streams, slots, 2 * dim + 1, LANES)
+        or slots == 0
+        or x.shape != (n, streams, depth)
+        or rest.shape != (books, streams, slots, PARTS, LANES)
+        or order.shape != (books, streams, slots)
+        or g.shape != (n, books, streams, slots * LANES)
+        or keep < 1
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("bounded: frames, Gaussians and densities do not fit each other")
+    vector, computed = LANES * 4, 0
+    bounds, entered = np.empty(LANES, np.float32), np.empty(slots, np.int64)
+    for book in range(first, last):
+        for s in range(streams):
+            which = book * streams + s
+            for t in range(n):
+                frame = address(x, np.float32) + (t * streams + s) * depth * 4
+                row = address(g, np.float32) + (t * books * streams + which) * slots * vector
+                g[t, book, s] = NEVER
+                bounds[:] = NEVER
+                winners = np.int64(0)  # a literal is a type, for which `bring_forward` would be compiled once more
+                for i in range(slots):
+                    m = order[book, s, i]
+                    panel = address(gaussians, np.float32) + (which * slots + m) * depth * vector
+                    parts = address(rest, np.float32) + (which * slots + m) * PARTS * vector
+                    to = row + m * vector
+                    copy_floats(to, panel + 2 * dim * vector, LANES)
+                    alive = True
+                    for part in range(PARTS):
+                        if not can_reach(to, parts + part * vector, address(bounds, np.float32)):
+                            alive = False
+                            break
+                        begin, end = part * dim // PARTS, (part + 1) * dim // PARTS
+                        partial(frame, panel, dim, begin, end, to)
+                        computed += end - begin
+                    if not alive:
+                        g[t, book, s, m * LANES : (m + 1) * LANES] = NEVER
+                        continue
+                    entered[winners] = i
+                    winners += 1
+                    if keep <= MAX_BOUNDED:
+                        bounds[:] = bound_of_nth(row, slots, keep)[0]
+                if follow:
+                    bring_forward(order[book, s], entered, winners)
+    return computed * LANES

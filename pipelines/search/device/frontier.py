@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.device import Device
-from pipelines.device.launches import Dispatched, dispatched_by
+from pipelines.device.work import Dispatched, dispatched_by
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
 from profiler.arrays import Array
 

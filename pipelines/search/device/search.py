@@ -18,7 +18,7 @@ from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
 from pipelines.device import COMPUTE, COPY, Device, DeviceError, DeviceWork
 from pipelines.device.base import is_out_of_memory
-from pipelines.device.launches import Launches, launched
+from pipelines.device.work import Launches, launched
 from pipelines.search.device.frontier import BLOCK_FRAMES, COUNTS, MAX_PLACES, Buffers, Frontier, Room
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory

@@ -91,6 +91,10 @@ class _Call(NamedTuple):
     run: Callable[[], None]
     frames: int
 
+    def fill(self, block: Array) -> None:
+        for source, first, width, rows, scale, column, added in self.terms:
+            gather(block if source is None else source, first, width, rows, scale, self.into, column, added)
+
 
 class _Block(NamedTuple):
     """A block of one size at one place of the period: `calls`; rows of each step's room that are kept, and in all."""
@@ -152,8 +156,7 @@ class Nnet3Net(Arithmetic):
         """
         block = self._block_of(padded)
         for call in block.calls:
-            for source, first, width, rows, scale, column, added in call.terms:
-                gather(padded if source is None else source, first, width, rows, scale, call.into, column, added)
+            call.fill(padded)
             call.run()
             meter.close(call.stage, call.frames)
         return block.x
@@ -222,8 +225,7 @@ class Nnet3Net(Arithmetic):
             bound = self._heads[len(x)] = self._bind_head(x)
         for call in bound[1]:
             call.run()
-            for source, first, width, rows, scale, column, added in call.terms:
-                gather(source, first, width, rows, scale, call.into, column, added)
+            call.fill(x)
             meter.close(call.stage, call.frames)
         return bound[2]
 
