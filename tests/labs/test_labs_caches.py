@@ -11,12 +11,12 @@ from pipelines.labs.desk import Desk
 from pipelines.labs.matrix_orders import LIBRARIES, ORDERS
 from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.models import nets
-from pipelines.training.module import FeedForward
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 from tests.each import each
 from tests.labs.contract import LOUD, NOISE, ROUNDS, Contract, NoDevice, about, at_size, timings
+from tests.pipelines.net_files import forward
 
 
 def planted_accesses(order=1.0, drawn=5.0, chain=60.0, noise=NOISE):
@@ -245,23 +245,13 @@ def test_distances_are_those_of_gradients_that_are_formed():
     assert found == pytest.approx(np.zeros(5), abs=1e-6)
 
 
-def test_the_net_is_the_one_that_torch_computes():
-    import torch
-
+def test_the_posteriors_are_those_of_float64():
     net = nets.load(nets.find("small"))
     features = np.random.default_rng(7).standard_normal((9, 39)).astype(np.float32)
     posteriors, hidden = gradient_noise.through(net, features)
-    card = net.card
-    assert hidden.shape == (9, card.layers[-1].outputs)
-    padded = np.pad(features, ((card.left, card.right), (0, 0)), mode="edge")
-    windows = np.stack([padded[i : i + card.left + 1 + card.right] for i in range(9)])
-    module = FeedForward(card)
-    module.take({name: np.array(value) for name, value in net.tensors.items()})
-    x = ((torch.from_numpy(windows) - module.mean) * module.scale).flatten(1)
-    for layer, shape in zip(module.layers, card.layers, strict=True):
-        x = torch.relu(layer(x)) if shape.relu else layer(x)
-    right = torch.softmax(module.heads[0](x), 1).detach().numpy()
-    assert posteriors == pytest.approx(right, abs=1e-4)
+    assert hidden.shape == (9, net.card.layers[-1].outputs)
+    right = np.exp(forward(net, features))
+    assert posteriors == pytest.approx(right / right.sum(axis=1, keepdims=True), abs=1e-4)
 
 
 def test_the_minibatch_of_the_claim_is_marked_where_it_is_drawn():

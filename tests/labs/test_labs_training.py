@@ -9,8 +9,6 @@ from pipelines.labs.consensus_admm import RHOS
 from pipelines.labs.desk import Desk
 from pipelines.labs.pipelined_backprop import LAYERS
 from pipelines.models.nets import Layer
-from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import Frames
 from pipelines.training.module import FeedForward
 from tests.labs.contract import PIECES, Contract, about, curve, falling, losses, rounds
 from tests.pipelines import workers_in_threads
@@ -225,21 +223,12 @@ def test_the_model_is_the_number_of_devices_until_the_server_is_busy():
     assert asynchronous_sgd.modelled(slow, 64) == pytest.approx(2.0, rel=0.01)
 
 
-def shard(folder, name, senones, draw):
-    """Random frames with these labels; the frames."""
-    values = draw.normal(0, 1, (len(senones), 39)).astype(np.float16)
-    path = folder / f"{name}.safetensors"
-    data.write(Frames(values, values, np.array([len(senones)], np.int32)), path)
-    labels.write(senones.astype(np.uint16), path)
-    return values
-
-
 @pytest.mark.slow
 def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
     """The real trainer and nets on a few frames: points as requested, and cut weights that stay cut."""
     draw = np.random.default_rng(1)
     for name, frames in (("shard-0000", 600), ("held-out", 60)):
-        shard(tmp_path, name, draw.integers(0, 100, frames), draw)
+        workers_in_threads.write_shard(tmp_path, draw.integers(0, 100, frames), name)
     monkeypatch.setattr(_training, "data", lambda desk: tmp_path)
     monkeypatch.setattr(compress_training, "WAYS", {"sparse": "sparse"})
     monkeypatch.setattr(compress_training, "POINTS", 2)
@@ -254,9 +243,8 @@ def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
 
 def test_the_exam_is_a_mean_over_frames_as_written_down(tmp_path):
     """Divergence of the softmaxes and the share of frames whose largest output is not the label, in float64."""
-    draw = np.random.default_rng(2)
-    right = draw.integers(0, 5126, 70)
-    values = shard(tmp_path, "held-out", right, draw)
+    right = np.random.default_rng(2).integers(0, 5126, 70)
+    values = workers_in_threads.write_shard(tmp_path, right, "held-out")
     exam = compress_training._Exam(tmp_path)
     module = FeedForward(card(Layer(4), senones=5126), 1)
     apart, wrong = exam.taken(module, 2.0)

@@ -45,18 +45,20 @@ def test_the_bend_is_found_to_a_stream_or_five_percent(carried):
     assert all(len(outcomes[n]) == (3 if n in sides else 1) for n in outcomes)
 
 
-def test_a_small_range_is_doubled_from_its_beginning():
+def test_most_measurements_of_a_number_decide_what_is_measured_next_and_what_is_left():
     assert list(outcomes_of(3, 20, lambda n: n <= 10)) == [3, 6, 12, 9, 10, 11]
     assert outcomes_of(8, 8, lambda n: True) == {8: [True] * 3}
     assert outcomes_of(8, 64, lambda n: False) == {8: [False] * 3}
-
-
-def test_most_of_three_measurements_decide_and_the_interval_has_the_others():
     assert study.capacity({8: [True], 9: [True, False, True], 10: [False] * 3}) == 9
     assert study.interval({8: [True], 9: [True, False, True], 10: [False] * 3}) == (8, 9)
     assert study.interval({8: [True] * 3, 9: [False, True, False]}) == (8, 9)
     assert study.capacity({8: [True], 12: [False], 16: [True]}) == 8
     assert study.following({8: [True], 9: [True, False], 10: [False]}, 1, 64) == 8
+    assert study.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
+    assert study.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
+    # A guess that what was measured contradicts.
+    for guess in (1, 9):
+        assert study.remaining({1: [True], 2: [True], 3: [True], 4: [False]}, 1, 64, guess) == [3, 3, 4, 4]
 
 
 def test_a_noisy_bend_ends_the_search():
@@ -65,14 +67,6 @@ def test_a_noisy_bend_ends_the_search():
         outcomes = outcomes_of(1, 64, lambda n: n + noise.gauss(0, 4) < 30)
         assert 15 < study.capacity(outcomes) < 40
         assert sum(map(len, outcomes.values())) < 40
-
-
-def test_what_is_left_to_measure_is_what_would_be_measured():
-    assert study.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
-    assert study.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
-    # A guess that what was measured contradicts.
-    for guess in (1, 9):
-        assert study.remaining({1: [True], 2: [True], 3: [True], 4: [False]}, 1, 64, guess) == [3, 3, 4, 4]
 
 
 # -- sound and starts ------------------------------------------------------------------------------
@@ -142,13 +136,10 @@ def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path):
     assert level.begin_ns < level.end_ns < level.stopped_ns
     assert level.memory_bytes is None or level.memory_bytes > 3e6
     assert {"starting", "measuring for 0 s", "ending"} == set(steps)
-    assert sorted(file.name for file in (tmp_path / "3-1").iterdir()) == [
-        *("1.json", "1.txt", "2.json", "2.txt", "3.json", "3.txt", "result.json")
-    ]
-    for number in (1, 2, 3):
-        printed = (tmp_path / "3-1" / f"{number}.json").read_text()
-        assert '"cores": 1, "omp": "1"' in printed
-    assert kept(tmp_path) == {}  # no levels/ in it
+    reports = [f"{number}.{kind}" for number in (1, 2, 3) for kind in ("json", "txt")]
+    assert sorted(file.name for file in (tmp_path / "3-1").iterdir()) == [*reports, "result.json"]
+    for report in reports[::2]:
+        assert '"cores": 1, "omp": "1"' in (tmp_path / "3-1" / report).read_text()
 
 
 @needs_affinity
@@ -287,33 +278,18 @@ def test_no_more_streams_are_tried_than_fit_into_memory(tmp_path, memory):
             made(tmp_path, Planted(), 30, low=32).run([], lambda text, share: None)
 
 
-def test_another_study_is_refused(tmp_path):
-    with opened(tmp_path / "a", ABOUT):
+@each(
+    "change, sentence",
+    [
+        ({"settings": {"search.beam": "9"}}, r"other settings \(search.beam is 13 there\)"),
+        ({"cores": 1}, "another number of cores"),
+    ],
+)
+def test_another_study_is_refused(change, sentence, tmp_path):
+    with opened(tmp_path, ABOUT):
         pass
-    other = msgspec.structs.replace(ABOUT, settings={"search.beam": "9"})
-    with pytest.raises(BadInput, match=r"other settings \(search.beam is 13 there\)"), opened(tmp_path / "a", other):
+    with pytest.raises(BadInput, match=sentence), opened(tmp_path, msgspec.structs.replace(ABOUT, **change)):
         pass
-    with (
-        pytest.raises(BadInput, match="another number of cores"),
-        opened(tmp_path / "a", msgspec.structs.replace(ABOUT, cores=1)),
-    ):
-        pass
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "thesis.txt").touch()
-    with pytest.raises(BadInput, match="is no study of a capacity"), opened(tmp_path / "b", ABOUT):
-        pass
-    with (
-        opened(tmp_path / "a", ABOUT),
-        pytest.raises(BadInput, match="another process works on this study"),
-        opened(tmp_path / "a", ABOUT),
-    ):
-        pass
-
-
-def test_what_has_no_result_is_removed(tmp_path):
-    (tmp_path / "levels" / "8-1").mkdir(parents=True)
-    assert kept(tmp_path) == {}
-    assert not (tmp_path / "levels" / "8-1").exists()
 
 
 GOOD = Level(8, 0, 10**9, 2 * 10**9, 1.0, 0.5, 0.1, 1.0, 1000, None)
@@ -335,8 +311,9 @@ GOOD = Level(8, 0, 10**9, 2 * 10**9, 1.0, 0.5, 0.1, 1.0, 1000, None)
 )
 def test_a_measurement_that_cannot_be_is_made_again(spoilt, tmp_path):
     levels = tmp_path / "levels"
+    (levels / "8-1").mkdir(parents=True)  # without a result
     for name, result in (("8-2", {}), ("8-3", spoilt), ("x-y", {}), ("8-", {})):
-        (levels / name).mkdir(parents=True)
+        (levels / name).mkdir()
         (levels / name / "result.json").write_bytes(msgspec.json.encode(msgspec.to_builtins(GOOD) | result))
     assert [each.folder.name for each in kept(tmp_path)[8]] == ["8-2"]
     assert sorted(path.name for path in levels.iterdir()) == ["8-", "8-2", "x-y"]
@@ -346,8 +323,11 @@ def test_a_measurement_that_cannot_be_is_made_again(spoilt, tmp_path):
 @pytest.mark.parametrize("kind", ["fifo", "link"])
 @pytest.mark.usefixtures("decoded_once", "memory")
 def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name, kind, tmp_path):
-    with opened(tmp_path / "a", ABOUT):
-        made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
+    def study_two() -> None:
+        with opened(tmp_path / "a", ABOUT):
+            made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
+
+    study_two()
     place, elsewhere = tmp_path / "a" / name, tmp_path / "elsewhere"
     place.rename(elsewhere)
     if kind == "fifo":
@@ -356,8 +336,7 @@ def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name, kin
         place.symlink_to(elsewhere)
     before, said = sorted(elsewhere.rglob("*")), str(place)
     try:
-        with opened(tmp_path / "a", ABOUT):
-            made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
+        study_two()
     except BadInput as problem:
         said = str(problem)
     assert str(place) in said

@@ -17,7 +17,6 @@ from pipelines.experiments import predict, rerun
 from pipelines.experiments.ab import recorded
 from pipelines.experiments.predict import Tried
 from pipelines.experiments.rerun import Stretch
-from pipelines.models.sphinx import load as load_model
 from pipelines.run.control import Control
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
@@ -127,13 +126,6 @@ def test_what_needs_no_trial_gets_none(monkeypatch):
     assert "already" in predict_with()[0].assumptions[-1]
 
 
-def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch):
-    before, after = tried(stretch, monkeypatch, gmm__senones="active")
-    assert sum(after.groups["scoring"].values()) > 0
-    assert "search.active" in after.groups["search"]
-    assert "search.active" not in before.groups["search"]
-
-
 @each("before", [{}, {"device": "torch-cpu"}])
 @each("change", [{"device": "torch-cpu"}, {"search.device": "torch-cpu"}])
 def test_work_of_a_device_has_no_model(before, change, monkeypatch):
@@ -153,24 +145,19 @@ def test_work_of_a_device_has_no_model(before, change, monkeypatch):
 
 
 @each("arms", [1, 2, 3, 5])
-def test_each_item_is_taken_by_all_arms_before_the_next(arms):
-    order = list(turns(arms, 3, range(4)))
-    assert len(order) == arms * 3 * 4
+def test_each_item_is_taken_by_all_arms_before_the_next_and_each_begins_as_often(arms):
+    order = list(turns(arms, 3, range(-arms, arms)))
+    assert len(order) == arms * 3 * 2 * arms
     for at in range(0, len(order), arms):
         some = order[at : at + arms]
-        assert {(turn.round, turn.place) for turn in some} == {(at // arms // 3, at // arms % 3)}
+        assert {(turn.round, turn.place) for turn in some} == {(at // arms // 3 - arms, at // arms % 3)}
         assert {turn.arm for turn in some} == set(range(arms))
+    began = Counter((turn.place, turn.arm) for turn in order[::arms])
+    assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
 
 
 def test_two_arms_swap_from_item_to_item_and_from_round_to_round():
     assert "".join("AB"[turn.arm] for turn in turns(2, 3, range(3))) == "ABBAABBAABBAABBAAB"
-
-
-@pytest.mark.parametrize("arms", [2, 3])
-def test_each_arm_begins_as_often_as_the_others_for_every_item(arms):
-    order = list(turns(arms, 3, range(-arms, arms)))
-    began = Counter((turn.place, turn.arm) for turn in order[::arms])
-    assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
 
 
 # -- what recorded sessions ran is found again -----------------------------------------------------
@@ -267,23 +254,16 @@ def test_what_ships_is_no_file_to_look_for(name, tmp_path):
     assert settings.kept(config) == config
 
 
-@each("name", ["cards", "digits", "robot"])
-def test_a_shipped_grammar_is_known_by_name(name, tmp_path, monkeypatch):
-    assert name in settings.option("graph.grammar").shipped()
-    config = naming(graph__grammar=name)
+def test_a_shipped_grammar_is_known_by_name(model, tmp_path, monkeypatch):
+    for name in ("cards", "digits", "robot"):
+        assert name in settings.option("graph.grammar").shipped()
+    config = naming(graph__grammar="cards")
     assert rerun.named_files(config, tmp_path / "s.asrs") == (config, [])
     # A folder of that name stands in nobody's way.
-    (tmp_path / name).mkdir()
+    (tmp_path / "cards").mkdir()
     monkeypatch.chdir(tmp_path)
-    found = recipe_of(config.graph, load_model(_model_folder()))
-    assert found.grammar == str(assets.path("grammars", f"{name}.gram"))
+    assert recipe_of(config.graph, model).grammar == str(assets.path("grammars", "cards.gram"))
     assert settings.kept(config) == config
-
-
-def _model_folder() -> Path:
-    from pipelines.models import sphinx
-
-    return Path(sphinx.default_directory())
 
 
 @each("key", FILES)
@@ -301,23 +281,18 @@ def test_a_session_keeps_whole_paths(key, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(short, tmp_path, monkeypatch):
-    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
-    here.mkdir()
-    elsewhere.mkdir()
-    shutil.copy(short, here / "said.flac")
-    (here / "own.txt").write_text("yes\nno\n")
-    monkeypatch.chdir(here)
+    shutil.copy(short, tmp_path / "said.flac")
+    (tmp_path / "own.txt").write_text("yes\nno\n")
+    monkeypatch.chdir(tmp_path)
     request = Request(naming(graph__grammar="own.txt"), "gmm-quick", ("said.flac",), None, Path("s.asrs"))
     assert execute(request, Control(), lambda *_: None).problem is None
-    monkeypatch.chdir(elsewhere)
-    path = here / "s.asrs"
-    with closing(Session.open(path)) as session:
+    monkeypatch.chdir(short.parent)
+    with closing(Session.open(tmp_path / "s.asrs")) as session:
         config, *_ = rerun.settings_of(session.configs, 1)
-        assert config.graph.grammar == str(here / "own.txt")
-        assert [u.path for u in session.utterances] == [str(here / "said.flac")]
-        assert session.meta["audio"] == [str(here / "said.flac")]
-    config, (note,) = rerun.named_files(config, path)
-    assert str(here / "own.txt") in note
+        assert config.graph.grammar == str(tmp_path / "own.txt")
+        assert [u.path for u in session.utterances] == session.meta["audio"] == [str(tmp_path / "said.flac")]
+    config, (note,) = rerun.named_files(config, tmp_path / "s.asrs")
+    assert str(tmp_path / "own.txt") in note
 
 
 @pytest.mark.parametrize("where", ["beside the session", "in the current folder"])

@@ -135,8 +135,7 @@ def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path)
 
 @pytest.mark.slow
 def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path):
-    sweep = made(tmp_path, "search.beam=8..13", "block=8..16")
-    study = swept(tmp_path, sweep, trials=9)
+    study = swept(tmp_path, made(tmp_path, "search.beam=8..13", "block=8..16"), trials=9)
     chosen = [tuple(one.chosen.values()) for one in study.trials()]
     assert len(chosen) == len(set(chosen)) == 9
     assert all(8 <= beam <= 13 and block in range(8, 17) for beam, block in chosen)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import Frames
+from pipelines.training.corpus import labels
 from pipelines.training.module import Layers
 from pipelines.training.parallel import lessons as labelled
 from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
@@ -16,7 +15,7 @@ from pipelines.training.parallel.job import DIVERGED, Job, Task
 from pipelines.training.parallel.method import Admm, Asynchronous, Consensus, Pipelined, Setting, Synchronous
 from profiler.errors import BadInput
 from tests.each import each
-from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together
+from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together, write_shard
 
 CPU = torch.device("cpu")
 WIDTHS = (8, 6, 7)
@@ -133,16 +132,6 @@ def test_accumulated_minibatches_are_one_of_all_of_them():
     torch.testing.assert_close(found, plain(2, 48), rtol=1e-4, atol=1e-6)
 
 
-def test_every_gradient_reaches_the_server_and_none_is_older_than_the_others_together():
-    workers = 3
-    found = trained(Asynchronous, task("asynchronous", workers, rule="by staleness"), 30, 30)
-    server = found[0][1]
-    # The counts add up over pieces, as nothing begins the diary anew here.
-    assert sum(server.delays.values()) == found[0][2][0].updates + found[0][2][1].updates
-    assert found[0][2][0].updates in range(30, 30 + workers)
-    assert torch.isfinite(found[0][0]).all()
-
-
 def reference_pipeline(stages, batches, size):
     """Late gradients worked out without workers: tick by tick, each stage's forward and backward at its own weights."""
     taught = lessons()
@@ -208,13 +197,6 @@ def test_admm_comes_to_the_optimum_of_the_sum():
         assert max(residuals[-1]) < 1e-8 < min(residuals[0])
 
 
-def test_consensus_of_one_worker_without_penalty_is_plain_descent():
-    given = task("consensus", 1, rho=1e-12, local=5)
-    [(found, _, [piece])] = trained(Consensus, given, 10)
-    assert (piece.updates, piece.examples, len(piece.residuals)) == (2, 160, 2)
-    torch.testing.assert_close(found, plain(10, 16), rtol=1e-4, atol=1e-6)
-
-
 def test_consensus_of_several_goes_as_the_formulas_say():
     """Each w by SGD with the gradient of the augmented Lagrangian on its own minibatches, without workers."""
     workers, local, rho, rounds = 3, 2, 0.5, 4
@@ -240,6 +222,7 @@ def test_consensus_of_several_goes_as_the_formulas_say():
         primal = torch.stack([net.vector - z for net in nets]).square().mean().sqrt()
         residuals.append((float(primal), rho * float((z - before).square().mean().sqrt())))
     for found, _, [piece] in trained(Consensus, given, rounds * workers * local):
+        assert (piece.updates, piece.examples) == (rounds, rounds * workers * local * given.batch)
         torch.testing.assert_close(found, z, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(piece.residuals, residuals, rtol=1e-3)
 
@@ -271,12 +254,8 @@ def test_a_simulated_pipeline_goes_at_the_pace_of_its_slowest_worker():
     assert len(slots) == 2 * 3 * 12
     begun = {(s.worker, s.batch, s.backward): s for s in slots}
     for s in slots:
-        above = begun.get((s.worker + 1, s.batch, True))
-        if s.backward and above is not None:
-            assert s.begin >= above.end + 0.5 - 1e-9
-        below = begun.get((s.worker - 1, s.batch, False))
-        if not s.backward and below is not None:
-            assert s.begin >= below.end + 0.5 - 1e-9
+        source = begun.get((s.worker + (1 if s.backward else -1), s.batch, s.backward))
+        assert source is None or s.begin >= source.end + 0.5 - 1e-9
     for worker in range(3):
         # As in `pipelined`: as many minibatches ahead as updates are late.
         ways = [s.backward for s in slots if s.worker == worker]
@@ -343,15 +322,7 @@ def test_all_workers_have_the_first_ones_data():
 
 
 def test_data_are_read_with_their_labels(tmp_path):
-    draw = np.random.default_rng(1)
-
-    def write(name, senones):
-        values = draw.normal(0, 1, (len(senones), 39)).astype(np.float16)
-        frames = Frames(values, values, np.array([len(senones)], np.int32))
-        data.write(frames, tmp_path / f"{name}.safetensors")
-        labels.write(np.array(senones, np.uint16), tmp_path / f"{name}.safetensors")
-
-    write("shard-0000", [3, 4, labels.UNLABELLED, 4])
+    write_shard(tmp_path, [3, 4, labels.UNLABELLED, 4])
     found = labelled.read(tmp_path, "senones", 0, 1)
     assert found.taught.known.tolist() == [0, 1, 3]
     assert found.taught.targets[found.taught.known].tolist() == [3, 4, 4]

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -146,14 +146,16 @@ def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: objec
 # -- a few labelled frames on disk -----------------------------------------------------------------
 
 
-FRAMES = 300
+def write_shard(folder: Path, senones: Sequence[int] | np.ndarray, name: str = "shard-0000") -> np.ndarray:
+    """Write a shard of random frames with these senones into `folder`; returns the frames."""
+    values = np.random.default_rng(len(senones)).normal(0, 1, (len(senones), 39)).astype(np.float16)
+    path = folder / f"{name}.safetensors"
+    data.write(Frames(values, values, np.array([len(senones)], np.int32)), path)
+    labels.write(np.asarray(senones, np.uint16), path)
+    return values
 
 
 def labelled_shard(folder: Path) -> Path:
-    """Write one shard of random frames with senones into `folder`; returns the folder."""
-    draw = np.random.default_rng(1)
-    values = draw.normal(0, 1, (FRAMES, 39)).astype(np.float16)
-    shard = folder / "shard-0000.safetensors"
-    data.write(Frames(values, values, np.array([FRAMES], np.int32)), shard)
-    labels.write(draw.integers(0, 100, FRAMES).astype(np.uint16), shard)
+    """The folder, with one shard of 300 random frames."""
+    write_shard(folder, np.random.default_rng(1).integers(0, 100, 300))
     return folder
