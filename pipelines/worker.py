@@ -1,7 +1,6 @@
 """The worker process: runs pipelines for a window that must never wait, and outlives none of its mistakes.
 
-Commands come as JSON lines on stdin, status goes as JSON lines to stdout; measurements go into the
-session file and nowhere else.
+Commands come as JSON lines on stdin, status goes as JSON lines to stdout; measurements go into the session file.
 
     {"do": "start", "config": {…}, "preset": "gmm", "audio": […], "transcripts": null, "out": "a.asrs"}
     {"do": "set", "key": "frames.skip", "value": 2}    {"do": "mark", "text": "here"}

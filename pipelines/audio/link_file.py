@@ -58,8 +58,7 @@ class LinkFile(io.RawIOBase):
     """A link of `content` as a file to read.
 
     An error is kept in `error` and ends the file: it would not pass through libsndfile. MPEG frames that nobody counted
-    seem longer than they are, with zeros at their end: the decoder guesses the number of samples by the size, and
-    stops there.
+    seem longer than they are, with zeros at their end: the decoder guesses the number of samples by the size.
     """
 
     def __init__(self, content: Content, link: Link) -> None:

@@ -1,7 +1,6 @@
 """Transcripts in records with named fields: TSV and CSV with a header, manifests of JSON (NeMo, icefall's cuts).
 
-A record names a sound file and what is said in it, and may say which part of the file that is: from when, to when or
-how long, on which channel.
+A record names a sound file and what is said in it, and may say in which part of the file, and on which channel.
 """
 
 from __future__ import annotations

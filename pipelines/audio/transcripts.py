@@ -1,8 +1,7 @@
 """Reads what was said in sound files, as people and other recognisers write it down.
 
 `FORMATS` has one reader for each format; a format is known by its suffix, else by its beginning. What a row says is a
-`Row`: the sound file by its path, or by its name alone, which part of it, and the words. Which files are meant is found
-out by `pipelines.run.playlist`.
+`Row`; which files are meant is found out by `pipelines.run.playlist`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Word errors: recognised words compared with spoken words, with one normal form and one alignment for all users.
 
-The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought
-to the same form; a total sums the counts of its utterances, not their rates. The alignment is the one with the
-minimum edit distance (`edit_distance`). A reference without spaces between its words, as Chinese or Thai is written,
-is compared character by character, and its word error rate is a character error rate. The window's process loads this
-module, before there is numpy.
+The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought to the
+same form; a total sums counts, not rates. The alignment is that with the minimum edit distance (`edit_distance`). A
+reference without spaces between its words, as Chinese or Thai is written, is compared character by character. The
+window's process loads this module, before there is numpy.
 """
 
 from __future__ import annotations
@@ -274,8 +273,7 @@ def errors_of(utterance: Decoded) -> ErrorCount | None:
 def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
     """Word errors of all utterances that count, all decoded with the same settings.
 
-    One that was decoded again counts once, as it was decoded last: a noisy one that comes more often than others says
-    no more of the settings.
+    One that was decoded again counts once, as it was decoded last.
     """
     return total_of(last_of_each(utterances).values())
 

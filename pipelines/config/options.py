@@ -35,9 +35,8 @@ class ConfigError(BadInput):
 class Toggle:
     """What makes a live setting a toggle in the top bar of the window: any value except `off` is on.
 
-    `on` is the value used if none was chosen before. Of the toggles that share a `place` (counted from the
-    left), the one that acts is shown. `without` says in a few words what happens while it is off; `says`
-    gives the same for its values.
+    `on` is the value used if none was chosen before. Of the toggles that share a `place` (counted from the left), the
+    one that acts is shown. `without` says in a few words what happens while it is off; `says`, with its values.
     """
 
     title: str

@@ -1,9 +1,8 @@
 """Presets: named configurations, each a TOML file in ``assets/presets`` with what differs from the defaults.
 
-A preset file has a ``title``, a ``description`` and a table ``[config]`` of settings, named as in
-`pipelines.config`. Three more keys may be there: ``group``, the title of the group (one of `GROUPS`);
-``step``, the position in it; ``after``, in a series, the preset that the step starts from. :func:`from_file` reads a
-user's own file of the same form.
+A preset file has a ``title``, a ``description`` and a table ``[config]`` of settings. Three more keys may be there:
+``group``, the title of the group (one of `GROUPS`); ``step``, the position in it; ``after``, in a series, the preset
+that the step starts from. :func:`from_file` reads a user's own file of the same form.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Vosk's `conf/model.conf` and Kaldi's `decode.conf` are lists of `--name=value`; 
 defaults. An older Vosk folder has none, and gets what Vosk takes for it. A folder with Kaldi's file
 `frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
 insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`, and
-settings of other nets do nothing, nor do those of other graphs where the folder has its own (`unavailable_reason`).
-
-A folder with a CTC net needs `model` to be ctc; its scores are probabilities, which are not scaled down.
+settings of other nets do nothing, nor do those of other graphs where the folder has its own (`unavailable_reason`). A
+folder with a CTC net needs `model` to be ctc; its scores are probabilities, which are not scaled down.
 """
 
 from __future__ import annotations

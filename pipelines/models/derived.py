@@ -1,9 +1,8 @@
 """Acoustic models derived from another one, kept in the cache: means, variances, weights and where they come from.
 
 One with tied codebooks becomes one of continuous density by untying. Each senone gets, per stream, copies of the M
-Gaussians of its codebook that weigh most in its mixture, and their weights, renormalised. Exact in the limit of all
-densities; at M = 42 of 128 some 0.95, 0.96 and 0.89 of the weight of the three streams is kept (US-English PTM model).
-5 126 senones × 42 × 39 dimensions are 67 MB of means and variances, the textbook workload of Gaussian mixture scoring.
+Gaussians of its codebook that weigh most in its mixture, and their weights, renormalised: at M = 42 of 128 some 0.95,
+0.96 and 0.89 of the weight of the three streams (US-English PTM model), and 67 MB of means and variances.
 """
 
 from __future__ import annotations
@@ -102,8 +101,7 @@ def untied(
 ) -> AcousticModel:
     """`base` with `components` Gaussians per senone and stream (or all it has), from the cache or made now.
 
-    Takes about a second; raises Cancelled. Its arrays are mapped from the cache where there is one, and cannot
-    be written.
+    Takes about a second; raises Cancelled. Its arrays are mapped from the cache if there is one, and cannot be written.
     """
     if base.is_continuous:
         return base

@@ -1,9 +1,8 @@
 """Reads pronouncing dictionaries in cmudict's format, and a model's list of filler words.
 
-One pronunciation per line, `word PH ON ES`; alternates are `word(2)`, `word(3)`. Lines that begin
-with `;;;` or `##` are comments, and so is what follows a `#` behind the phones. The filler list
-(`noisedict`) has the same format; its words never appear in a transcript. Numbers before the phones, as in Kaldi's
-`lexiconp.txt` and the dictionaries of the Montreal Forced Aligner, are probabilities and left out.
+One pronunciation per line, `word PH ON ES`; alternates are `word(2)`, `word(3)`. Lines with `;;;` or `##` in front are
+comments, and so is what follows a `#` behind the phones. The filler list (`noisedict`) has the same format. Numbers
+before the phones (Kaldi's `lexiconp.txt`, the Montreal Forced Aligner's) are probabilities and left out.
 """
 
 from __future__ import annotations

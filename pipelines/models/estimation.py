@@ -1,8 +1,7 @@
 """Estimation of full-width mixtures: samples drawn from a model's own densities, and weighted EM.
 
-Every senone is estimated by itself from rows of features with weights (frames that were aligned to it, samples
-that stand for what is known beforehand), so the functions here do a range of senones in one compiled call. All
-chance comes from a seed and the senone's number: the same model on every run.
+Every senone is estimated by itself from rows of features with weights: frames that were aligned to it, and samples that
+stand for what is known beforehand. All chance comes from a seed: the same model on every run.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Kaldi's descriptors (nnet3/nnet-descriptor) are brought to one form here: an inp
 part is a sum of terms (Sum), and a term is a node times a number at a time that follows from the node's own. A
 component with time offsets (TdnnComponent) is an affine one over its input at each of them.
 
-Reading is in `models.kaldi.nnet3`, computing in `scoring.dnn.nnet3`. Batch norm is in test mode; what only training
-needs (dropout) does nothing. IfDefined is as its argument: frames are repeated beyond both ends of an utterance, so
-that every frame is defined.
+Reading is in `models.kaldi.nnet3`, computing in `scoring.dnn.nnet3`. Batch norm is in test mode, dropout does nothing.
+IfDefined is as its argument: frames are repeated beyond both ends of an utterance.
 """
 
 from __future__ import annotations
@@ -124,8 +123,7 @@ class Node:
 class Net:
     """What the output needs, each node after those that it takes; `log_priors` f32 [pdfs], zeros if it has none.
 
-    `last`: the node that the output is. `parameters`: of the nodes that are computed. `left_out`: nodes of the file
-    that the output does not need.
+    `last`: the node that the output is. `parameters`: of the nodes that are computed. `left_out`: the file's others.
     """
 
     input_dim: int

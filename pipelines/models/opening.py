@@ -29,11 +29,10 @@ FrontEnd = Mfcc | KaldiMfcc | CtcFrontEnd
 def open_model(
     config: Config, progress: Progress = lambda title, fraction: None, cancelled: Callable[[], bool] = lambda: False
 ) -> AcousticModel:
-    """The model for `model`, `model_directory` and `gmm.components` of a pipelines.config.Config.
+    """The model for `model`, `model_directory` and `gmm.components`; ModelError, FeatureParameterError or Cancelled.
 
-    A directory with a continuous model is taken as it is, except that several streams are made one if the
-    settings say so; one with a net needs `model` to be dnn.
-    Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
+    A directory with a continuous model is taken as it is, except that several streams are made one if the settings say
+    so; one with a net needs `model` to be dnn.
     """
     if config.model == "ctc":
         return ctc_model(config.model_directory, config.ctc.dtype, config.threads, cancelled)

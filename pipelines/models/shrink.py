@@ -23,8 +23,7 @@ from profiler.arrays import Array
 class _Stretch:
     """What lies between one ReLU and the next: affine layers, which together are one matrix.
 
-    `factors`: their weights in order, the last of them followed by `relu`, or all heads on top of each other.
-    `bias`: of the whole, f64 [outputs].
+    `factors`: their weights in order, `relu` after the last, or all heads on top of each other. `bias` f64: of all.
     """
 
     factors: list[Array]
@@ -35,8 +34,7 @@ class _Stretch:
 def low_rank(net: Net, share: float, only: int | None = None) -> Net:
     """`net` with `share` of its weights: what lies between two ReLUs becomes two layers of low rank.
 
-    `only`: the number of the one stretch between two ReLUs that is factored, 0 the one that takes the input and −1 that
-    of the outputs; the others stay as they are.
+    `only`: the number of the one stretch between two ReLUs that is factored, 0 at the input and −1 at the outputs.
 
     A bottleneck and the output layer behind it are one matrix here, of the rank of the bottleneck, and get a lower rank
     together. Every such matrix is left the same share; those whose rank is no higher than that allows stay as they are.
@@ -113,8 +111,7 @@ def sparse(net: Net, kept: float) -> Net:
 def blocks(net: Net, kept: float) -> Net:
     """`net` with the smallest blocks of each layer set to zero, so that the share `kept` of them remains.
 
-    A block is the weights of one input in BLOCK outputs that follow each other (the last may be of fewer), and
-    as large as its Euclidean norm.
+    A block is the weights of one input in BLOCK outputs that follow each other, and as large as its Euclidean norm.
     """
 
     def mask(weight: Array) -> Array:

@@ -1,9 +1,8 @@
 """A continuous model with one full-width (39-dimensional) mixture per senone, the textbook form.
 
-It cannot be copied from a model of three streams, whose density is a product. So every senone's own density is
-resampled and a mixture of the same size fitted to the samples by EM; `pipelines.training.single_stream`
-re-estimates that on aligned speech and leaves its result with its other files. Real frames fill only a small part
-of the product space of the streams, so the resampled model alone is a poor one (and says what it is).
+It cannot be copied from a model of three streams, whose density is a product. So each senone's own density is resampled
+and a mixture of the same size fitted to the samples by EM, which makes a poor model, for real frames fill a small part
+of the streams' product space; `pipelines.training.single_stream` re-estimates it on aligned speech.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def main() -> int:
     parser = command_line("ab_validation", __doc__)
     parser.add_argument("--aa", type=int, default=AA, help="A/A comparisons in all")
     parser.add_argument("--planted", type=int, default=PLANTED, help="planted slowdowns in all")
-    return printing(parser, lambda given: measure({"aa": given.aa, "planted": given.planted}, progress_lines))
+    return printing(parser, lambda args: measure({"aa": args.aa, "planted": args.planted}, progress_lines))
 
 
 if __name__ == "__main__":

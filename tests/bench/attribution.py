@@ -154,7 +154,7 @@ def main() -> int:
     parser = command_line("attribution", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=3, help="runs of each configuration")
     parser.add_argument("--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those")
-    return printing(parser, lambda given: measure(given.repeat, given.sessions))
+    return printing(parser, lambda args: measure(args.repeat, args.sessions))
 
 
 if __name__ == "__main__":

@@ -183,8 +183,8 @@ def main(*words: str) -> int:
     parser = command_line("constants", __doc__)
     parser.add_argument("--only", choices=tuple(KINDS), action="append")
 
-    def measure(given: argparse.Namespace) -> dict[str, Any]:
-        rows = [row._asdict() for kind in given.only or KINDS for row in KINDS[kind]()]
+    def measure(args: argparse.Namespace) -> dict[str, Any]:
+        rows = [row._asdict() for kind in args.only or KINDS for row in KINDS[kind]()]
         return {"schema": 1, "bench": "constants", "rows": rows}
 
     return printing(parser, measure, *words)

@@ -51,7 +51,7 @@ def main() -> int:
     parser = command_line("memory_use", __doc__)
     parser.add_argument("--hours", type=float, default=2.0)
     speech = sorted(assets.path("speech").glob("*.flac"))
-    return printing(parser, lambda given: growth(speech, given.hours))
+    return printing(parser, lambda args: growth(speech, args.hours))
 
 
 if __name__ == "__main__":

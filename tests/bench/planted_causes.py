@@ -293,7 +293,7 @@ def main() -> int:
     parser = command_line("planted_causes", __doc__)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", action="append", choices=[cause.name for cause in CAUSES])
-    return printing(parser, lambda given: measure(given.tries, given.only or ()))
+    return printing(parser, lambda args: measure(args.tries, args.only or ()))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def main() -> int:
     """Check and print; 2 where speech is missing."""
     parser = command_line("whatif_check", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=1, help="rounds")
-    return printing(parser, lambda given: measure(given.repeat))
+    return printing(parser, lambda args: measure(args.repeat))
 
 
 if __name__ == "__main__":

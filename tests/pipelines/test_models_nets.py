@@ -109,7 +109,7 @@ def with_tensor(name: str, change: Any = None, thin: bool = False) -> Callable[[
     return spoil
 
 
-def at(place: Any, value: float) -> Callable[[Array], Array]:
+def placed(place: Any, value: float) -> Callable[[Array], Array]:
     def put(values: Array) -> Array:
         values[place] = value
         return values
@@ -148,8 +148,8 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
     (lambda path: path.write_bytes(b"\x80\x02]q"), "not a whole safetensors file"),
     (with_tensor("layers.1.bias"), r"lacks the tensor layers\.1\.bias"),
     (with_tensor("conv.weight", np.zeros(3)), r"holds the tensor conv\.weight, which its card does not know"),
-    (with_tensor("heads.0.bias", at(7, np.inf)), r"heads\.0\.bias holds a value that is not a finite number"),
-    (with_tensor(FIRST, at((3, 4), np.nan)), r"layers\.0\.weight holds a value that is not a finite number"),
+    (with_tensor("heads.0.bias", placed(7, np.inf)), r"heads\.0\.bias holds a value that is not a finite number"),
+    (with_tensor(FIRST, placed((3, 4), np.nan)), r"layers\.0\.weight holds a value that is not a finite number"),
     (with_tensor("layers.0.bias", np.zeros(16, np.int64)), r"layers\.0\.bias holds I64 numbers"),
     (with_tensor(FIRST, np.zeros((16, 99), np.float32)), r"weight has the shape \[16, 99\], its card asks for"),
     (REST(), r"lacks the tensor layers\.0\.weight\.kept"),
@@ -161,8 +161,8 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
     (MASK(np.ravel), r"weight\.mask has the shape \[\d+\], its card asks for \[16, \d+\]"),
     (REST(lambda kept: kept[:-1].copy()), r"weight\.kept has the shape \[1247\], its mask asks for \[1248\]"),
     (MASK(lambda mask: mask.astype(np.float16)), r"weight\.mask holds F16 numbers; U8 are needed"),
-    (MASK(at((2, -1), 255)), r"weight\.mask has bits set beyond the 234 of a row"),
-    (REST(at(7, np.inf)), r"layers\.0\.weight holds a value that is not a finite number"),
+    (MASK(placed((2, -1), 255)), r"weight\.mask has bits set beyond the 234 of a row"),
+    (REST(placed(7, np.inf)), r"layers\.0\.weight holds a value that is not a finite number"),
 ]
 
 

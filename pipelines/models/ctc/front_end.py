@@ -73,8 +73,7 @@ class CtcFrontEnd:
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """The scores of an utterance, f32 [n_frames, units]: those of a net's output in the first frame that it is for.
 
-        `samples` f32 [n] in -1…1. With a `lane` (after `stages`) each piece is recorded; `first_frame` is the
-        utterance's first frame in the run.
+        `samples` f32 [n] in -1…1. With a `lane` (after `stages`) each piece is recorded, from `first_frame` of the run.
         """
         utterance = CtcUtterance(self, samples)
         record(utterance.advance(len(samples)), self.stage_ids, first_frame, lane)

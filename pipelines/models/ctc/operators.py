@@ -1,13 +1,11 @@
 """What a CTC net consists of: its blocks and operators, with their time, operations and bytes.
 
-onnxruntime says of each operator of a call, in the profile that it writes, how long it took and what shapes went in and
-came out. Silence of three lengths is computed so, in a session of its own, before a run: nothing that is timed in the
-run is slowed down by it. From the shapes follow operations and bytes, which grow with the outputs of a call and with
-their square (attention); from the times, how that of a call in the run divides among the blocks.
+onnxruntime's profile says of each operator of a call how long it took and what shapes went in and came out. Silence of
+three lengths is computed so before a run, which nothing slows down then. From the shapes follow operations and bytes,
+which grow with the outputs of a call and their square (attention); from the times, how a call divides among the blocks.
 
 A block is the outermost part of an operator's name that is numbered (`backbone.3`, `layers.0`), if it has parts itself.
-What comes before the first is the stem, what follows the last the output. A net that takes sound itself has its
-features in the operators before any part with a name.
+What comes before the first is the stem (features, in a net that takes sound itself), what follows the last the output.
 """
 
 from __future__ import annotations

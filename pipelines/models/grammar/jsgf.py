@@ -1,9 +1,8 @@
 """Reads grammars in the Java Speech Grammar Format (JSGF 1.0, W3C note of 5 June 2000).
 
-Rules, alternatives with weights, groups, optional groups, `*` and `+`, quoted words, `<NULL>`,
-`<VOID>`, comments and tags (which are skipped: they do not change what can be said). Where only
-some alternatives have a weight the others weigh 1. Imports are refused. The encoding is what the
-first line declares, UTF-8 where it declares none. A recursive-descent parser over a list of tokens.
+Rules, alternatives with weights, groups, optional groups, `*` and `+`, quoted words, `<NULL>`, `<VOID>`, comments and
+tags (which are skipped). Where only some alternatives have a weight the others weigh 1. Imports are refused. The
+encoding is what the first line declares, else UTF-8. A recursive-descent parser over a list of tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Kaldi acoustic models: `final.mdl`, `tree`, transforms, options of the features and the aligner's meta file.
 
-One module per file format, `model.load` puts them together and checks that they agree. Only numpy is needed.
-No scoring here, no features, no graph.
+One module per file format, `model.load` puts them together and checks that they agree.
 """
 
 from pipelines.models.kaldi.model import lies_in, load

@@ -4,9 +4,6 @@ The place of a sequence of senones is taken by a row (phone, pdf of each HMM sta
 its transitions depend on the phone too. Of phones that know their place in a word (`AA_B AA_I AA_E AA_S`) a dictionary
 has the names without it. Of a neighbour only the side of the word boundary is known: where a tree asks for more, I
 stands for B before and for E after a phone, and across a boundary E and B stand for S.
-
-Names of phones and words are in symbol tables: `phones.txt` and `words.txt`, a name and its number in each line
-(OpenFst's text form).
 """
 
 from __future__ import annotations
@@ -160,7 +157,7 @@ MOST_SYMBOLS = 4_000_000  # the largest number of a symbol
 
 
 def read_symbols(path: Path) -> list[str]:
-    """The names by their numbers, "" where there is none; ModelError (one sentence) if `path` is no such table."""
+    """The names by their numbers, "" where there is none, of OpenFst's text form, a name and its number a line."""
     found: dict[int, str] = {}
     for number, line in enumerate(lines_of(read_file(path, LARGEST_TABLE).decode("utf-8", "replace")), start=1):
         # At ASCII blanks alone: others are part of a name.

@@ -40,8 +40,7 @@ MOST_SELECTED: Final = 1000  # gaussians of a frame; Kaldi's default is 5
 MAX_DIMENSION: Final = 1024  # of features and of i-vectors
 MOST_VALUES: Final = 1 << 28  # of the tables that are computed from `final.ie`: a gigabyte
 MOST_FILLED, FEW_VALUES = 16, 1 << 20
-"""How many times the values of the file these may have, from a small model on: i-vectors of d values and features of m
-dimensions take d / 2m times as many."""
+"""How many times the values of the file these may have, from a small model on; they take d / 2m times as many."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("lda-matrix", "global-cmvn-stats", "cmvn-config", "splice-config", "diag-ubm", "ivector-extractor"),
@@ -49,8 +48,7 @@ WITHOUT_EFFECT: Final = frozenset(
         *("ivector-period", "greedy-ivector-extractor"),
     }
 )
-"""Files; what is remembered of a speaker from one utterance to the next; when i-vectors are estimated, which in online
-decoding are as recent as can be."""
+"""Files; what is remembered of a speaker from one utterance to the next; when i-vectors are estimated."""
 
 Options = TypeVar("Options")
 

@@ -29,8 +29,7 @@ LN10 = float(np.log(10.0))
 MAX_LINE = 4096
 MAX_BYTES = 4 << 30  # of the text: 50 million trigrams of 40 characters are 2 GB
 EXPANSION, SMALL_BYTES = 16, 8 << 20
-"""Unpacked text may be this many times as large as its file, and this large in any case: n-grams pack to a third or a
-tenth, repeated lines to a thousandth."""
+"""Unpacked text may be so many times as large as its file, and so large in any case: n-grams pack to a tenth."""
 MAX_IDLE_LINES = 10_000  # lines that say nothing: blank ones, and those before the counts
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64
@@ -159,8 +158,7 @@ def _parse(lines: Lines, max_order: int) -> NGram:
 def _block(lines: Lines, k: int, count: int, wanted: str, index: dict[str, int], *, keep: bool) -> tuple[I32, F64, F64]:
     """The k-grams up to the line `wanted`: words [n, k], natural logarithms of probabilities and back-off weights.
 
-    The heading was consumed by whatever ended the block before. Unigrams add their words to `index`. Without
-    `keep` only their form is looked at.
+    The heading was consumed before. Unigrams add their words to `index`. Without `keep` only the form is looked at.
     """
     grams, prob, backoff = array("i"), array("d"), array("d")
     n = 0

@@ -1,9 +1,8 @@
 """Reads pocketsphinx' binary language model (`.lm.bin`, "Trie Language Model").
 
-The file is a reversed trie after KenLM (Heafield 2011): the children of a word are the words
-*before* it. Fields lie in bit arrays, least significant bit first; probabilities and back-off
-weights are 16-bit indexes into tables of floats in logarithms of base 1.0001. The header's bigram
-count can exceed what the trie holds, so the last `next` pointer of the level above decides.
+The file is a reversed trie after KenLM (Heafield 2011): the children of a word are the words *before* it. Fields lie in
+bit arrays, least significant bit first; probabilities and back-off weights are 16-bit indexes into tables of floats in
+logarithms of base 1.0001. Of how many bigrams there are the last `next` pointer of the level above decides.
 """
 
 from __future__ import annotations

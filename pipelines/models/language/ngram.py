@@ -41,9 +41,8 @@ class LanguageModelError(BadInput):
 class NGram:
     """A back-off model of order 1 to 3; k-grams are sorted by their word ids.
 
-    words: word of each id. `ids[k-1]` int32 [n_k, k] (oldest word first; for k = 1 simply 0..V-1),
-    `log_prob[k-1]` float64 [n_k], `log_backoff[k-1]` float64 [n_k] for k < order. `notes`: what of the file was left
-    out or read otherwise.
+    words: word of each id. `ids[k-1]` int32 [n_k, k] (oldest word first; for k = 1 simply 0..V-1), `log_prob[k-1]`
+    float64 [n_k], `log_backoff[k-1]` float64 [n_k] for k < order. `notes`: what was left out or read otherwise.
     """
 
     words: tuple[str, ...]
@@ -171,11 +170,10 @@ def _quoted(words: Sequence[str], grams: Ids) -> str:
 
 
 def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
-    """The model conditioned on the next word being in `vocabulary` (or the sentence end).
+    """The model conditioned on the next word being in `vocabulary` or the end; LanguageModelError if one is unknown.
 
-    Explicit probabilities are divided by the mass that their history gives to the vocabulary and
-    the back-off weights are recomputed, so that every history sums to 1 over the smaller set.
-    LanguageModelError when a word is not in the model.
+    Explicit probabilities are divided by the mass that their history gives to the vocabulary and the back-off weights
+    are recomputed, so that every history sums to 1 over the smaller set.
     """
     index = model.index()
     keep = [SENTENCE_START, SENTENCE_END, *vocabulary]
@@ -226,10 +224,9 @@ def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
 def prune(model: NGram, limits: Sequence[int | None], method: Literal["entropy", "count"] = "entropy") -> NGram:
     """Keep the `limits[k-2]` k-grams (k = 2, 3; None: all) of highest worth.
 
-    Worth by `entropy`: the relative entropy between the model with and without the n-gram (Stolcke
-    1998); by `count`: how often the model expects to see it, which is what a cut-off of counts goes
-    by. Either is taken on the unpruned model; ties fall to the smaller ids. A bigram that is the
-    history of a kept trigram stays whatever its worth. Back-off weights are recomputed.
+    Worth by `entropy`: the relative entropy between the model with and without the n-gram (Stolcke 1998); by `count`:
+    how often the model expects to see it. Either is taken on the unpruned model; ties fall to the smaller ids. A bigram
+    that is the history of a kept trigram stays. Back-off weights are recomputed.
     """
     worth_of = {"entropy": removal_entropy, "count": expected_count}[method]
     keep = [np.ones(n, dtype=bool) for n in model.counts]

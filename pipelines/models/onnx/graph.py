@@ -1,9 +1,8 @@
 """Acoustic nets as ONNX files: `NAME.onnx` with graph and weights, and `NAME.json`, its card.
 
-The card (`pipelines.models.nets.Card`) says which frames go in and how they are scaled; layers need not be
-listed, for the graph has them. The graph takes one f32 [n, inputs], the scaled frames with their context, and
-gives one [n, senones] of log posteriors or logits (of probabilities the logarithm is taken); n must be free.
-`docs/nets.md` says all of it to whoever exports a net.
+The card (`pipelines.models.nets.Card`) says which frames go in and how they are scaled; the graph takes one f32 [n,
+inputs], the scaled frames with their context, and gives one [n, senones] of log posteriors or logits (of probabilities
+the logarithm is taken); n must be free. `docs/nets.md` says all of it to whoever exports a net.
 
 What a stranger's file must not do is refused here, before any runtime sees it, and cost laws need to know what the
 operators are. Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.

@@ -63,11 +63,10 @@ class ModelDefinition:
             raise KeyError(name) from None
 
     def triphone(self, base: int, left: int, right: int, position: int) -> int:
-        """State sequence of a triphone; `position` is INTERNAL, BEGIN, END or SINGLE.
+        """State sequence of a triphone at INTERNAL, BEGIN, END or SINGLE; with a negative context that of the CI phone.
 
-        An unseen triphone falls back as in pocketsphinx: a filler context counts as silence; then
-        the other word positions; then silence for the outer context at a word's edge; then the CI
-        phone. A negative context (none) gives the CI phone.
+        An unseen triphone falls back as in pocketsphinx: a filler context counts as silence; then the other word
+        positions; then silence for the outer context at a word's edge; then the CI phone.
         """
         return self.ci_ssid(base) if min(left, right) < 0 else int(self.ssid[base, left, right, position])
 
@@ -86,9 +85,8 @@ def assemble(
 ) -> ModelDefinition:
     """Check the parts of a definition against each other and resolve the triphones.
 
-    `phones`: names and fillers of the CI phones. `ssids`, `tmats` [n_phone] cover the CI phones first; `contexts`
-    [n_phone − n_ci, 4] are (position, base, left, right) of the others. `counts`: of senones, those of CI phones, and
-    transition matrices.
+    `phones`: names and fillers of CI phones. `ssids`, `tmats` [n_phone] cover these first; `contexts` [n_phone − n_ci,
+    4] are (position, base, left, right) of the others. `counts`: of senones, CI senones, and transition matrices.
     """
     (names, filler), (n_senones, n_ci_senones, n_tmat) = phones, counts
     n_ci = len(names)

@@ -63,15 +63,12 @@ class AcousticModel:
     """The parameters of one acoustic model, as probabilities and variances.
 
     `means`, `variances`: f32 [codebooks, streams, densities, dim], of most models 3 streams of 13 or 1 of 39; where
-    streams differ, those narrower than the widest are filled up with dimensions that change no density; `widths`:
-    what each stream has of its own; `weights`: f32 [streams, densities, senones];
-    `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones]; `kind`: "ptm", "semi"
-    or "continuous"; `feat_params`: the options of `feat.params` without their dash; `transform`: f32 [m, n] of
-    `feature_transform` (LDA), which is applied to the features, or None; `checksum`:
-    SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
-    parameters were derived from or estimated on; `notes`: a sentence for each thing in the folder that is ignored.
-    Of a Kaldi model `kaldi` holds what its features and its graph need, and `feat_params` is empty. `ctc`: a CTC net,
-    whose units take the place of senones; there are no parameters then.
+    streams differ, narrow ones are filled up with dimensions that change no density; `widths`: what each has of its
+    own; `weights`: f32 [streams, densities, senones]; `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32
+    [senones]; `kind`: "ptm", "semi" or "continuous"; `feat_params`: the options of `feat.params` without their dash;
+    `transform`: f32 [m, n] of `feature_transform` (LDA), or None; `checksum`: SHA-256 over the files, for caches;
+    `origin`: in words; `notes`: a sentence for each thing in the folder that is ignored. `kaldi`: what the features and
+    the graph of a Kaldi model need. `ctc`: a CTC net, whose units take the place of senones, without parameters.
     """
 
     directory: Path
@@ -97,7 +94,6 @@ class AcousticModel:
 
     @property
     def n_streams(self) -> int:
-        """Feature streams: of most models 3 of 13 dimensions, or 1 of 39."""
         return int(self.means.shape[1])
 
     @property
