@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from profiler.analysis.breakdown import Breakdown, breakdown
 from profiler.analysis.categories import CATEGORIES
@@ -57,7 +57,7 @@ def compare(a: Recording, b: Recording | None = None) -> Comparison:
     return comparison.compare(a.session, None if b is None else b.session)
 
 
-class Recording:
+class Recording(AbstractContextManager["Recording"]):
     """An open session. Close it, or use it in a `with` statement.
 
     Attributes:
@@ -69,10 +69,7 @@ class Recording:
         self._track = CostTrack()
         self._track.update(session)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

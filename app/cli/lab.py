@@ -21,7 +21,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.cli import _output, _pipeline
@@ -128,16 +127,17 @@ def _run_all(arguments: argparse.Namespace) -> int:
             with _output.Progress() as progress:
                 which = f"{name} ({number} of {len(known)})"
                 progress(which)
-                ended = in_a_process(words, lambda what, p=progress, w=which: p(f"{w}: {what}"), stop.requested)  # type: ignore[misc]
-            row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
+                tell = lambda what, p=progress, w=which: p(f"{w}: {what}")  # noqa: E731
+                row, failed, said = in_a_process(words, tell, stop.requested)
+            row = row or {"name": name, "verdict": None, "why": said, "session": None}
             rows.append(row)
             if not arguments.json:
                 print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
             if stop.requested():
                 status = stop.status
                 break
-            if ended.status:
-                _output.complain(f"{name}: {ended.said}")
+            if failed:
+                _output.complain(f"{name}: {said}")
                 status = 2
     if arguments.json:
         _output.print_json({"schema": 1, "labs": rows})
@@ -184,17 +184,10 @@ LINES_KEPT = 31  # Of standard error: the last one, or those of a stack, say why
 PATIENCE_S = 60.0  # Seconds that a stopping lab may take to close its session
 
 
-@dataclass
-class Ended:
-    """What came of it: its row of the JSON, if it gave one; its exit status; its last words."""
-
-    row: dict[str, object] | None
-    status: int
-    said: str = ""
-
-
-def in_a_process(words: Sequence[str], progress: Callable[[str], object], stopping: Callable[[], bool]) -> Ended:
-    """Run `asrscope lab` with these words and --json; ends the child when `stopping`."""
+def in_a_process(
+    words: Sequence[str], progress: Callable[[str], object], stopping: Callable[[], bool]
+) -> tuple[dict[str, object] | None, int, str]:
+    """Run `asrscope lab` with these words and --json until `stopping`: its row, if it gave one, status, last words."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
         child = subprocess.Popen(
             children.python("-m", "app.cli.main", "lab", *words, "--json"),
@@ -237,5 +230,5 @@ def in_a_process(words: Sequence[str], progress: Callable[[str], object], stoppi
             row = dict(json.loads(printed.read())["labs"][0])
     said = one_line(last[-1].strip(), 600) if last else ""
     if said.startswith("asrscope: "):
-        return Ended(row, status, said.removeprefix("asrscope: "))
-    return Ended(row, status, f"{children.last_words(''.join(last), status)}." if status else "")
+        return row, status, said.removeprefix("asrscope: ")
+    return row, status, f"{children.last_words(''.join(last), status)}." if status else ""

@@ -262,9 +262,9 @@ class Pipeline(QObject):
 
     def prepare(self, left_s: int | None) -> None:
         """A run is being prepared, for `left_s` seconds more (None: not known); 0: it is ready."""
-        text = (
-            self.tr("not ready yet") if left_s is None else self.tr("ready in {0} s").format(left_s) if left_s else ""
-        )
+        text = "" if left_s == 0 else self.tr("not ready yet")
+        if left_s:
+            text = self.tr("ready in {0} s").format(left_s)
         if text != self.ready_in:
             self.ready_in = text
             self.readiness_changed.emit()

@@ -107,15 +107,11 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
     if preset:
         yield "preset", preset
     when = "" if len(session.configs) == 1 else " at the end"
-    config = _last_config(session)
-    if config is None:
-        yield f"settings{when}", "of another version"
-        return
-    changed = differing(config, preset)
-    if changed is None:
-        yield f"settings{when}", ", ".join(all_set(config))
-    else:
-        yield f"settings{when}", ", ".join(changed) or "as in the preset"
+    config, text = _last_config(session), "of another version"
+    if config is not None:
+        changed = differing(config, preset)
+        text = ", ".join(all_set(config) if changed is None else changed) or "as in the preset"
+    yield f"settings{when}", text
 
 
 def _last_config(session: Session) -> Config | None:

@@ -85,7 +85,7 @@ class NextRun(QObject):
             self._pipeline.set(key, value, by_hand=False)
         self.is_demo, self.elsewhere = True, None
 
-    def be_own(self, elsewhere: Elsewhere | None = None) -> None:
+    def be_own(self, elsewhere: Elsewhere | None) -> None:
         """The settings as they are, here or on another machine."""
         if elsewhere is not None:
             hosts = [elsewhere.host, *(name for name in self.hosts() if name != elsewhere.host)]
@@ -139,11 +139,7 @@ class Runs(QObject):
     def audio_waits(self) -> bool:
         return self.control.busy and self.next.audio != self._last_audio
 
-    def start(self) -> None:
-        self.next.be_own()
-        self._start()
-
-    def start_on(self, elsewhere: Elsewhere) -> None:
+    def start(self, *, elsewhere: Elsewhere | None = None) -> None:
         self.next.be_own(elsewhere)
         self._start()
 

@@ -313,7 +313,7 @@ def test_the_machines_are_remembered_the_last_one_first(qtbot, opened):
     w, dialog = opened
     dialog.close()
     for name in ("again", *map(str, range(10)), "again"):
-        w.runs.start_on(Elsewhere(name))  # all but the first find a run under way
+        w.runs.start(elsewhere=Elsewhere(name))  # all but the first find a run under way
     qtbot.waitUntil(w.when.is_running)
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)

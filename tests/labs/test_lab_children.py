@@ -158,18 +158,17 @@ def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
 def test_a_lab_apart_gives_its_row(tmp_path):
     said = []
     words = [NAME_APART, *(word for k, v in SMALL.items() for word in ("--set", f"{k}={v}"))]
-    ended = verb.in_a_process([*words, "--out", str(tmp_path / "a.asrs")], said.append, lambda: False)
-    assert (ended.status, ended.said) == (0, "")
-    assert ended.row["name"] == NAME_APART
-    assert ended.row["state"] == "closed"
+    row, *ended = verb.in_a_process([*words, "--out", str(tmp_path / "a.asrs")], said.append, lambda: False)
+    assert ended == [0, ""]
+    assert (row["name"], row["state"]) == (NAME_APART, "closed")
     assert "hearing frames through two nets" in said
 
 
 def test_a_lab_apart_says_why_it_cannot_be_and_is_stopped():
-    ended = verb.in_a_process(["nothing"], lambda line: None, lambda: False)
-    assert (ended.row, ended.status) == (None, 2)
-    assert ended.said.startswith("There is no lab called 'nothing'")
-    assert verb.in_a_process([NAME_APART], lambda line: None, lambda: True).status != 0
+    row, status, why = verb.in_a_process(["nothing"], lambda line: None, lambda: False)
+    assert (row, status) == (None, 2)
+    assert why.startswith("There is no lab called 'nothing'")
+    assert verb.in_a_process([NAME_APART], lambda line: None, lambda: True)[1] != 0
 
 
 def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):
@@ -178,8 +177,8 @@ def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):
     def apart(words, progress, stopping):
         ran.append(words)
         if words[0] == "call-costs":
-            return verb.Ended(None, -11, "it was ended by signal SIGSEGV.")
-        return verb.Ended({"name": words[0], "verdict": "holds here", "why": "So."}, 0)
+            return None, -11, "it was ended by signal SIGSEGV."
+        return {"name": words[0], "verdict": "holds here", "why": "So."}, 0, ""
 
     monkeypatch.setattr(verb, "in_a_process", apart)
     folder = tmp_path / "sessions"

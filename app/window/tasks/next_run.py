@@ -254,7 +254,7 @@ class RunOnPage(FormPage):
     def accept(self) -> None:
         elsewhere = self.elsewhere
         self.close()
-        self._runs.start_on(elsewhere)
+        self._runs.start(elsewhere=elsewhere)
 
     @property
     def elsewhere(self) -> Elsewhere:
