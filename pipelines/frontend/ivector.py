@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from pipelines.frontend.ivector_parameters import IvectorModel
-from profiler.arrays import F32, F64, I64, check
+from profiler.arrays import F32, F64, I64
 from profiler.costs import KERNEL_CALL, NUMPY_CALL
 from profiler.spans import Cost, Linear
 
@@ -103,10 +103,8 @@ class Speaker:
         `cepstra` f32 [frames so far, n]: with those that splicing wants behind these frames, unless there are none.
         """
         extractor, model, before = self._extractor, self._extractor.model, int(self._state[CHOSEN])
-        check("cepstra", cepstra, np.float32, (len(cepstra), model.cmvn.dimension))
         if len(frames):
             likelihoods, features = extractor.transformed(cepstra, frames)
-            check("changes", changes, np.float64, (len(frames),))
             tables, statistics = (model.projections, model.quadratics), (self._packed, self._linear, self._state)
             accumulate(likelihoods, features, changes, tables, self._limits, statistics)
         solve(self._packed, self._linear, self._solution, self._matrix, self._work)

@@ -22,7 +22,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
 from pipelines.search.kernels.layout import KINDS
 from pipelines.search.kernels.layout import Lattice as LatticeArrays
-from profiler.arrays import F32, F64, I32, I64, Array, ArrayError, check, check_indices
+from profiler.arrays import F32, F64, I32, I64, Array, check_indices
 
 FIRST_ALTERNATIVES = 1 << 18
 """Alternatives (12 bytes) that there is room for at first; it grows with the history."""
@@ -47,7 +47,7 @@ class Hypothesis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """What the search kept, cut to its used part, and where its paths end; ArrayError where something leads nowhere.
+    """What the search kept, cut to its used part, and where its paths end.
 
     `history` int32 [used, 3], `alternative` int32 [n, 2] ascending, `delta` f32 [n], as in `lattice_kernels`; `ends`
     int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their costs above the best, which is
@@ -60,24 +60,6 @@ class Lattice:
     ends: I64
     above: F64
     best_cost: float
-
-    def __post_init__(self) -> None:
-        used = len(self.history)
-        check("history", self.history, np.int32, (None, 3))
-        check("alternatives", self.alternative, np.int32, (None, 2))
-        check("their costs", self.delta, np.float32, (len(self.alternative),))
-        check("ends", self.ends, np.int64, (None,))
-        check("their costs", self.above, np.float64, (len(self.ends),))
-        owner = self.alternative[:, 0]
-        # Entries point backwards only: that is what lets one pass reach all.
-        backwards = self.history[:, 0] < np.arange(used)
-        if not backwards.all() or (self.alternative[:, 1] >= owner).any():
-            raise ArrayError("the lattice has an entry that does not point backwards")
-        if (owner[1:] < owner[:-1]).any():
-            raise ArrayError("the lattice's alternatives are not in the order of their entries")
-        check_indices("owners", owner, used)
-        for backpointers in (self.history[:, 0], self.alternative[:, 1], self.ends):
-            check_indices("backpointers + 1", backpointers + 1, used + 1)
 
     def kernel_lattice(self) -> lattice_kernels.Ways:
         """Return the lattice in the form that the kernels read."""

@@ -122,23 +122,17 @@ class Workspace:
 
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
         """Set the limits of the frames to come: Kaldi's beam, beam_delta, max_active and min_active."""
-        if not (beam > 0.0 and beam_delta >= 0.0 and most >= 0):
-            raise ArrayError(f"no search is pruned by a beam of {beam} and {most} tokens")
         self.numbers = self.numbers._replace(
             beam=float(beam), beam_delta=float(beam_delta), max_active=int(most), min_active=int(least)
         )
 
     def skip(self, share: float) -> None:
         """Of frames in a row whose blank is more probable than `share` search only the first; 1: search all."""
-        if not 0.0 < share <= 1.0:
-            raise ArrayError(f"{share} is no share")
         over = float(np.log(share)) if share < 1.0 and self.graph.blank >= 0 else np.inf
         self.numbers = self.numbers._replace(skip_above=over)
 
     def charge(self, penalty: float) -> None:
         """Make each word cost `penalty` (nat) from the next frame on, listed arcs included."""
-        if not abs(penalty) <= layout.LARGEST:
-            raise ArrayError(f"{penalty} is no insertion penalty")
         self.numbers = self.numbers._replace(penalty=float(penalty))
         arcs, state, (emitting, epsilons) = self.graph.arcs, self.books.decoder_state, self.arrays[2:4]
         for listed, n in ((emitting, state[layout.EMITTING]), (epsilons, state[layout.EPSILONS])):
@@ -205,8 +199,6 @@ class Workspace:
     def entry_of(self, place: int) -> int:
         """History entry of the token at `place` after the last frame."""
         r = self.books.decoder_state
-        if not 0 <= place < r[layout.M]:
-            raise ArrayError(f"there is no token {place} among {r[layout.M]}")
         if r[layout.HISTORY] == len(self.books.history):
             self.make_room()
         return int(calls.entry_of(place, self._table))

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipelines.search.graph.openfst import ranges
 from pipelines.search.graph.wfst import Graph, GraphError
-from profiler.arrays import F32, I8, I32, I64, Array, check, check_indices, check_offsets
+from profiler.arrays import F32, I8, I32, I64, Array
 
 LONGEST_PATH = 64
 """Epsilon arcs in a row; more are a cycle."""
@@ -26,8 +26,7 @@ ARC_BYTES = 17
 
 @dataclass(frozen=True, eq=False)
 class DirectArcs:
-    """Arcs of state s: `first[s]` … `first[s + 1]`. All have a label (senone + 1). ArrayError where something leads
-    nowhere.
+    """Arcs of state s: `first[s]` … `first[s + 1]`. All have a label (senone + 1).
 
     `words`: how many word labels they carry. `base`: the arc of the graph that emits, −1 for a self-loop; `path`: the
     epsilon path behind it, −1 for none. An epsilon path is its last arc `path_arc` behind the path `path_before`, whose
@@ -48,21 +47,6 @@ class DirectArcs:
     path_words: I8
     start: I32
     longest: int
-
-    def __post_init__(self) -> None:
-        n, paths = len(self.target), len(self.path_arc)
-        check("first", self.first, np.int32, (None,))
-        check_offsets("first", self.first, n)
-        check_indices("targets", self.target, self.n_states)
-        for name, length in (("base", n), ("path", n), ("path_arc", paths), ("path_before", paths)):
-            check(name, getattr(self, name), np.int32, (length,))
-        check_indices("paths + 1", self.path + 1, paths + 1)
-        check_indices("start", self.start, paths)
-        # Behind each path lies a shorter one, so that following them ends.
-        lengths: Array = np.ones(paths, np.int64)
-        for _ in range(self.longest):
-            lengths = 1 + np.where(self.path_before >= 0, lengths[self.path_before], 0)
-        check_indices("lengths", lengths, self.longest + 1)
 
     @property
     def n_states(self) -> int:

@@ -60,13 +60,7 @@ def load_or_build(
         given = path, model, model.kaldi
         make = partial(folder.make, *given, silent=hclg.is_no_word, progress=progress, cancelled=cancelled)
         return _obtain(folder.cached_as(*given), make, progress, cancelled)[1]
-    recipe = recipe_of(config, model)
-    path, graph = obtain(recipe, progress, cancelled)
-    if graph.n_senones != model.n_senones:
-        # Not the model's, whatever its name says: made anew like a damaged one.
-        path.unlink(missing_ok=True)
-        path, graph = obtain(recipe, progress, cancelled)
-    return graph
+    return obtain(recipe_of(config, model), progress, cancelled)[1]
 
 
 def obtain(

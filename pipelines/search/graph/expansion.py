@@ -20,7 +20,7 @@ from pipelines.models.sphinx.definition import POSITIONS, ModelDefinition
 from pipelines.search.graph.lexicon import PhoneLabels
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.wfst import GraphError
-from profiler.arrays import I32, I64, Bool, check, check_indices
+from profiler.arrays import I32, I64, Bool, check_indices
 
 
 def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[Fst, I32]:
@@ -30,6 +30,8 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
     it determinisation could fail) and n + 2 … for the disambiguation symbols; and the sequences, int32 [n, 3] of
     senones.
     """
+    if not fst.n_states:
+        raise GraphError("Nothing can be said: no path leads through the words and what may follow.")
     sequences, said, held, left = _tied(definition)
     n, span = len(sequences), len(said)
     n_labels = labels.backoff + labels.n_disambiguation
@@ -39,8 +41,8 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
     base[labels.backoff :] = -1
     symbol = np.zeros(n_labels, dtype=np.int32)
     symbol[labels.backoff :] = n + 2 + np.arange(labels.n_disambiguation)
+    check_indices("input labels", fst.ilabel, n_labels)
     contexts = Contexts(base.astype(np.int32), onward, said, symbol)
-    _check(fst, contexts, definition.silence)
     is_final = np.isfinite(fst.final)
     given = Transducer(fst.first, fst.ilabel, fst.target, is_final)
     keys, table = find_places(given, fst.start, contexts)
@@ -58,22 +60,6 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
     weight = np.append(fst.weight, fst.final[::-1])[made.origin]
     olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[made.origin]
     return Fst(0, final, made.first, made.ilabel, olabel, weight, made.target), sequences
-
-
-def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
-    """Check the indices that kernels follow unchecked; raises ArrayError if one is out of range."""
-    base, onward, said, symbol = contexts
-    span, phones = said.shape
-    if not fst.n_states:
-        raise GraphError("Nothing can be said: no path leads through the words and what may follow.")
-    check("base", base, np.int32, (None,))
-    check("onward", onward, np.int32, (len(base), span))
-    check("said", said, np.int32, (span, phones))
-    check("symbol", symbol, np.int32, (len(base),))
-    check_indices("input labels", fst.ilabel, len(base))
-    check_indices("base", base + 1, phones + 1)
-    check_indices("onward", onward, span)
-    check_indices("silence", np.array([silence]), phones)
 
 
 def _tied(definition: ModelDefinition) -> tuple[I32, I32, I32, I32]:

@@ -21,7 +21,7 @@ from pipelines.search.graph.lookahead._compose import Arcs, Graph, Made, Model, 
 from pipelines.search.graph.openfst import Fst
 from pipelines.search.graph.wfst import GraphError
 from pipelines.search.kernels.layout import ARC, STATE
-from profiler.arrays import F32, I32, I64, Array, ArrayError, Bool, check, check_offsets
+from profiler.arrays import F32, I32, I64, Array, Bool
 from profiler.errors import Cancelled
 
 FIRST_ROOM = 1 << 16
@@ -68,7 +68,7 @@ def compose(
     """The part of `hcl` composed with `g` that lies on paths from the start to a final state, self-loops apart.
 
     Input labels are HCL's, output labels G's. `progress` gets the number of states so far. GraphError where the result
-    has no path or too many arcs; Cancelled; ArrayError where `ahead` is not `hcl`'s.
+    has no path or too many arcs; Cancelled.
     """
     reach = _reach(hcl, ahead)
     model, alike = _model(g)
@@ -117,16 +117,7 @@ def _grown(old: Sequence[Array], kinds: Sequence[DTypeLike], length: int) -> lis
 
 
 def _reach(hcl: Fst, ahead: LookAhead) -> Reach:
-    """Look-ahead data checked, with columns."""
-    check("first", ahead.first, np.int64, (hcl.n_states + 1,))
-    check("begin", ahead.begin, np.int32, (None,))
-    check("end", ahead.end, np.int32, (len(ahead.begin),))
-    check("final", ahead.final, np.bool_, (hcl.n_states,))
-    check_offsets("first", ahead.first, len(ahead.begin))
-    if len(ahead.begin) and not (ahead.begin.min() >= 0 and (ahead.begin <= ahead.end).all()):
-        raise ArrayError("an interval of labels is none")
-    if hcl.n_states and len(hcl.olabel) and hcl.olabel.min() < 0:
-        raise ArrayError("an output label is negative")
+    """Look-ahead data with columns."""
     labels = int(ahead.end.max(initial=0))
     sets = np.diff(ahead.first)
     columns = min(COLUMNS, BITS // max(labels, 1))
