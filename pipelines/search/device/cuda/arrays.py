@@ -90,10 +90,12 @@ class Arrays:
         self.final = torch.from_numpy(graph.final.copy()).to(where)
         self.keys = torch.full((batch, graph.n_states), layout.FREE, dtype=torch.int64, device=where)
         self.by_state = torch.zeros((batch, 2, graph.n_states), dtype=torch.int32, device=where)
-        self.lists = self._lists(min(FIRST_ROOM, graph.n_states))
+        room = min(FIRST_ROOM, graph.n_states)
+        self.lists = torch.zeros((batch, layout.N_LISTS, room + 1), dtype=torch.int32, device=where)
         free = self.device.free_bytes()
         entries = MOST_HISTORY if free is None else free // (4 * ENTRY_BYTES * batch)
-        self.history = self._history(min(max(entries, LEAST_HISTORY), MOST_HISTORY))
+        entries = min(max(entries, LEAST_HISTORY), MOST_HISTORY)
+        self.history = torch.empty((batch, entries, 3), dtype=torch.int32, device=where)
         self.numbers = torch.zeros(layout.N_NUMBERS, dtype=torch.float64, device=where)
         shapes = {
             "books": ((batch, layout.N_BOOKS), torch.int64),
@@ -131,17 +133,12 @@ class Arrays:
     def enlarge_lists(self) -> None:
         """Make room for twice as many tokens, at most for all states."""
         room = self.lists.shape[2] - 1
-        larger = self._lists(min(2 * room, self.graph.n_states))
-        larger[:, :, : room + 1] = self.lists
-        self.lists = larger
+        self.lists = _padded(self.lists, (0, min(2 * room, self.graph.n_states) - room))
         self._converted.clear()
 
     def enlarge_history(self) -> None:
         """Make room for twice as many entries."""
-        entries = self.history.shape[1]
-        larger = self._history(2 * entries)
-        larger[:, :entries] = self.history
-        self.history = larger
+        self.history = _padded(self.history, (0, 0, 0, self.history.shape[1]))
         self._converted.clear()
 
     def _held(self, names: Sequence[str]) -> list[object]:
@@ -151,16 +148,11 @@ class Arrays:
                 self._converted[name] = _as_kernel_array(getattr(self, name))
         return [self._converted[name] for name in names]
 
-    def _lists(self, room: int) -> Tensor:
-        import torch
 
-        shape = (self.batch, layout.N_LISTS, room + 1)
-        return torch.zeros(shape, dtype=torch.int32, device=self.device.where)
+def _padded(tensor: Tensor, more: tuple[int, ...]) -> Tensor:
+    import torch
 
-    def _history(self, entries: int) -> Tensor:
-        import torch
-
-        return torch.empty((self.batch, entries, 3), dtype=torch.int32, device=self.device.where)
+    return torch.nn.functional.pad(tensor, more)
 
 
 def _as_kernel_array(tensor: Tensor) -> object:
