@@ -29,6 +29,9 @@ AROUND_S = 1.0
 AROUND = 4.0
 
 
+OUTSIDE = {1: (-1, 0), -1: (1 << 62, 0)}  # Places before and after all others, by the direction of a jump
+
+
 class Stop(NamedTuple):
     """Frames [first, last) of a place, and what it is."""
 
@@ -76,7 +79,7 @@ class Jumps(QObject):
             Stop(first, last, texts[0].format(number, len(found), counted(last - first, *texts[1:]), rtf_text(rtf)))
             for number, (first, last, rtf) in enumerate(found, start=1)
         ]
-        stop = _next(stops, self._here(), direction) or _outermost(stops, direction)
+        stop = _next(stops, self._here(), direction) or _next(stops, OUTSIDE[direction], direction)
         self._go(stop, self.tr("No real-time violation: every block so far took less time than its audio."))
 
     def to_word_error(self, direction: int) -> None:
@@ -91,7 +94,7 @@ class Jumps(QObject):
         onwards = range(at, count) if direction > 0 else range(min(at, count - 1), -1, -1)
         whole = range(count) if direction > 0 else range(count - 1, -1, -1)
         found = (_next(self._errors_of(session, utterances[n]), here, direction) for n in onwards)
-        again = (_outermost(self._errors_of(session, utterances[n]), direction) for n in whole)
+        again = (_next(self._errors_of(session, utterances[n]), OUTSIDE[direction], direction) for n in whole)
         none = self.tr("No word error: every word so far was recognised as in the reference.")
         if all(one.reference is None for one in utterances[:count]):
             none = self.tr("No utterance so far has a reference, so its errors are not known.")
@@ -139,7 +142,3 @@ def _next(stops: Sequence[Stop], here: tuple[int, int], direction: int) -> Stop 
     frames = [stop[:2] for stop in stops]
     at = bisect_right(frames, here) if direction > 0 else bisect_left(frames, here) - 1
     return stops[at] if 0 <= at < len(stops) else None
-
-
-def _outermost(stops: Sequence[Stop], direction: int) -> Stop | None:
-    return None if not stops else stops[0] if direction > 0 else stops[-1]

@@ -100,7 +100,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert max(named, key=named.__getitem__) in ("memory", "compute", "unexplained")
     assert named["transfer"] == 0
     assert "transfer" in shown.desk.reasons, "a zero is given its reason"
-    assert w.status.hint.text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
+    assert w.status.hint_text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
 
     # Words are heard, and one file has been decoded to its end.
     until(lambda: len([u for u in w.playhead.session.utterances if u.done]) >= 2)
@@ -112,7 +112,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     (marker,) = w.playhead.session.markers
     assert marker.key == SELECTION
     assert marker.applied_frame - marker.asked_frame < 100
-    assert w.status.hint.text.full.startswith("Hint 2 of 3: set Block to 16")
+    assert w.status.hint_text.full.startswith("Hint 2 of 3: set Block to 16")
     # What follows is not about time as it is heard: the recogniser need not wait for it.
     w.pipeline.set("pace", 0.0)
     until(lambda: w.playhead.n_frames > marker.applied_frame + 100)
@@ -147,8 +147,8 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     QTest.keyClicks(block, "16")
     QTest.keyClick(block, Qt.Key.Key_Return)
     assert w.pipeline.next.block == 16
-    assert w.status.hint.text.full.startswith("Hint 3 of 3")
-    click(w.status.hint.away)
+    assert w.status.hint_text.full.startswith("Hint 3 of 3")
+    click(w.status.away)
     assert w.status.hint.isHidden()
     assert w.memory.texts("hints") == ["block", "ladder", "selection"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import asrscope
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtGui import QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 from rendered import coarse, desk_picture, grey, of_pdf, of_svg
@@ -37,40 +37,24 @@ def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=2048, utterance_frames=256)
 
 
-class Tall(QWidget):
-    """Lines of text on white, painted by itself, as high as twenty lines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.resize(300, 400)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            painter.fillRect(0, 0, 200, 400, QColor("white"))
-            painter.setPen(QColor("yellow"))
-            for line in range(20):
-                painter.drawText(10, 20 * line + 15, "██████ overflowing text, wider than its place")
-
-
-class Scrolled(QWidget):
-    """A tall widget in a scroll area of 60 points, above an empty half."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        area = QScrollArea(self)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(Tall())
-        area.setGeometry(0, 0, 240, 60)
-        area.verticalScrollBar().setValue(30)
-        self.resize(300, 150)
+def scrolled():
+    """Twenty lines in a scroll area of 60 points, above an empty half."""
+    page = QWidget()
+    page.resize(300, 150)
+    area = QScrollArea(page)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(QLabel("\n".join(["██████ overflowing text, wider than its place"] * 20)))
+    area.setGeometry(0, 0, 240, 60)
+    area.verticalScrollBar().setValue(30)
+    return page
 
 
 def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path):
     """By a clip, which browsers and editors apply, and Qt's own renderer does not."""
     out = tmp_path / "a.svg"
-    write_picture(lambda: (Scrolled(), {}), out)
+    write_picture(lambda: (scrolled(), {}), out)
     root = ElementTree.parse(out).getroot()
     boxes = {
         f"url(#{clip.get('id')})": [float(box.get(side) or 0) for side in ("x", "y", "width", "height")]

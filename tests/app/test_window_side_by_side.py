@@ -92,21 +92,21 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path):
     assert not w.status.machine.isHidden()
     w.pipeline.set(BLOCK, 1)
     start_run(qtbot, w, tmp_path)
-    strip = w.status.hint
-    assert strip.text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
+    status = w.status
+    assert status.hint_text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
     assert w.status.machine.isHidden(), "the hint has its place"
     QTest.keyClick(w, Qt.Key.Key_G)
-    assert strip.text.full.startswith("Hint 2 of 3: set Block to 16")
-    QTest.mouseClick(strip.away, Qt.MouseButton.LeftButton)
-    assert strip.text.full.startswith("Hint 3 of 3: choose the preset")
+    assert status.hint_text.full.startswith("Hint 2 of 3: set Block to 16")
+    QTest.mouseClick(status.away, Qt.MouseButton.LeftButton)
+    assert status.hint_text.full.startswith("Hint 3 of 3: choose the preset")
     assert Memory().texts("hints") == ["block", "selection"]
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)
-    assert strip.isHidden()
+    assert status.hint.isHidden()
     w.close()
     again = window()
     start_run(qtbot, again, tmp_path)
-    assert again.status.hint.text.full.startswith("Hint 3 of 3")
+    assert again.status.hint_text.full.startswith("Hint 3 of 3")
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_a_hint_is_true_of_the_model_that_runs(qtbot, window, tmp_path, model, b
     w.pipeline.set("model", model)
     w.pipeline.set(BLOCK, block)
     start_run(qtbot, w, tmp_path)
-    text = w.status.hint.text.full
+    text = w.status.hint_text.full
     assert text.startswith("Hint 1 of 3: switch Gaussian selection on")
     assert falls in text.partition("watch")[2]
     assert ("memory" in text) == (falls == "memory")
@@ -130,7 +130,7 @@ def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path):
     w.pipeline.set("model", "dnn")
     w.pipeline.set(BLOCK, 1)
     start_run(qtbot, w, tmp_path)
-    assert w.status.hint.text.full.startswith("Hint 2 of 3")
+    assert w.status.hint_text.full.startswith("Hint 2 of 3")
 
 
 def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.layout import NONE, REST, lay_out, named, styled
@@ -29,35 +29,6 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 """Samples of the worker process that are shown here."""
 
 
-class HintStrip(QWidget):
-    """One line of `hints`."""
-
-    shown = Signal()  # There is a hint, or none any more
-
-    def __init__(self, hints: Hints) -> None:
-        super().__init__()
-        self.setObjectName("hint-strip")
-        self._hints = hints
-        self.text = styled(Elided(), 0.92, strong=True)
-        self.away = named(Button("", hints.dismiss), "hint-away")
-        self.away.setFixedSize(18, 18)
-        describe(self.away, self.tr("Dismiss the hint"))
-        set_tip(self.away, self.tr("Dismiss the hint"))
-        lay_out(QHBoxLayout(self), REST, self.text, self.away, REST, spacing=6, margins=NONE)
-        hints.changed.connect(self.refresh)
-        ButtonIcon(self.away, "close", "muted")
-        self.refresh()
-
-    def refresh(self) -> None:
-        hint = self._hints.current
-        self.is_wanted = hint is not None
-        self.setVisible(self.is_wanted)
-        self.shown.emit()
-        if hint is not None:
-            text = self.tr("Hint {0} of {1}: {2}")
-            self.text.set_full(text.format(self._hints.number(hint), len(self._hints.all), self._hints.text))
-
-
 class StatusLine(QFrame):
     """Three texts, a reminder of the keys among them; a hint or a message takes the place of the middle one."""
 
@@ -74,8 +45,15 @@ class StatusLine(QFrame):
         ):
             styled(label, 0.92, strong=label is self.message).setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.hint = HintStrip(hints)
-        self.hint.shown.connect(self._show_middle)
+        self._hints = hints
+        self.hint, self.hint_text = named(QWidget(), "hint-strip"), styled(Elided(), 0.92, strong=True)
+        self.away = named(Button("", hints.dismiss), "hint-away")
+        self.away.setFixedSize(18, 18)
+        describe(self.away, self.tr("Dismiss the hint"))
+        set_tip(self.away, self.tr("Dismiss the hint"))
+        ButtonIcon(self.away, "close", "muted")
+        lay_out(QHBoxLayout(self.hint), REST, self.hint_text, self.away, REST, spacing=6, margins=NONE)
+        hints.changed.connect(self._show_middle)
         self._over = single_shot(self, MESSAGE_MS, lambda: self.show_message(""))
         self._show_middle()
         parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.message, 5), (self.keys, 2))
@@ -94,10 +72,13 @@ class StatusLine(QFrame):
 
     def _show_middle(self) -> None:
         """The message, else the hint, else what is known of the machine."""
-        said, hinted = bool(self.message.full), self.hint.is_wanted
+        said, hint = bool(self.message.full), self._hints.current
+        if hint is not None:
+            text = self.tr("Hint {0} of {1}: {2}")
+            self.hint_text.set_full(text.format(self._hints.number(hint), len(self._hints.all), self._hints.text))
         self.message.setVisible(said)
-        self.hint.setVisible(hinted and not said)
-        self.machine.setVisible(not (said or hinted))
+        self.hint.setVisible(hint is not None and not said)
+        self.machine.setVisible(hint is None and not said)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
         if snapshot is None:
