@@ -187,24 +187,18 @@ def _kinds(*of: type) -> Iterator[type]:
         yield from _kinds(*kind.__subclasses__())
 
 
-def _alive() -> Iterator[QTimer | QProcess | QThread]:
+def _left_behind() -> Iterator[str]:
     # By type: asking an object for its class runs code of deprecated stand-ins (torch has one).
     kinds = set(_kinds(QTimer, QProcess, QThread))
     for found in gc.get_objects():
-        if type(found) in kinds and shiboken6.isValid(found):
-            yield found
-
-
-def _left_behind() -> list[str]:
-    left = []
-    for found in _alive():
+        if type(found) not in kinds or not shiboken6.isValid(found):
+            continue
         if isinstance(found, QTimer) and found.isActive():
-            left.append(f"active timer of {found.parent()}")
+            yield f"active timer of {found.parent()}"
         if isinstance(found, QProcess) and found.state() != QProcess.ProcessState.NotRunning:
-            left.append(f"process {found.processId()}")
+            yield f"process {found.processId()}"
         if isinstance(found, QThread) and found.isRunning() and found is not QThread.currentThread():
-            left.append(f"thread {found.objectName()}")
-    return left
+            yield f"thread {found.objectName()}"
 
 
 @pytest.fixture(autouse=True)

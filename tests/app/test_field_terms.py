@@ -6,7 +6,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.pipeline import Pipeline
-from app.model.report_lines import remarks
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.window.actions.actions import Action, Registry
@@ -14,12 +13,6 @@ from app.window.actions.selection import SCOPES
 from app.window.bars.topbar import TopBar
 from app.window.form.form import PipelineForm
 from pipelines.audio.word_errors import ErrorCount, Transcribed
-
-
-def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
-    stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
-    said = remarks({"stages": stages, "recorder": None})
-    assert said == ["flagged as a defect of the tool: score.exp. It ran in less."]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:

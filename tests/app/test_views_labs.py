@@ -10,7 +10,7 @@ from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 
 from app.pictures.writers import themed
-from app.style.theme import DARK, LIGHT, Tokens, theme
+from app.style.theme import DARK, LIGHT, theme
 from app.views.labs import card, layers
 from app.views.labs.layers import looks
 from app.views.labs.panel import Panel, described
@@ -89,27 +89,25 @@ EVERY = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def panel(qtbot):
+    """A chart in a size."""
+
+    def make(chart: Chart, *size: int) -> Panel:
+        made = Panel(chart, looks(chart))
+        qtbot.addWidget(made)
+        made.resize(*(size or (400, 280)))
+        return made
+
+    return make
+
+
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_layer_is_drawn(kind, qapp):
-    empty = painted(EVERY["empty"], DARK)
-    found = painted(EVERY[kind], DARK)
-    assert (found == empty) == (kind == "empty")
+def test_every_layer_is_drawn_and_told_under_the_mouse(kind, panel):
+    drawn = panel(EVERY[kind])
+    assert faults(drawn) == []
+    assert (drawn.grab().toImage() == panel(EVERY["empty"]).grab().toImage()) == (kind == "empty")
     assert described(EVERY[kind])
-
-
-def painted(chart: Chart, tokens: Tokens) -> QImage:
-    with themed(tokens.name):
-        drawn = Panel(chart, looks(chart))
-        drawn.resize(400, 280)
-        assert faults(drawn) == []
-        return drawn.grab().toImage()
-
-
-@pytest.mark.parametrize("kind", EVERY)
-def test_what_is_under_the_mouse_is_shown(kind, qtbot):
-    drawn = Panel(EVERY[kind], looks(EVERY[kind]))
-    qtbot.addWidget(drawn)
-    drawn.resize(400, 280)
     tips = {
         spot.tip
         for x in range(0, 400, 4)
@@ -124,10 +122,8 @@ def test_what_is_under_the_mouse_is_shown(kind, qtbot):
     assert bool(tips) == bool(rows)
 
 
-def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot):
-    drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
-    qtbot.addWidget(drawn)
-    drawn.resize(400, 280)
+def test_a_plot_follows_theme_and_scale_and_shows_its_tips(panel):
+    drawn = panel(EVERY["bars"])
     for tokens in (LIGHT, DARK):
         with themed(tokens.name):
             image = drawn.grab().toImage()
@@ -188,13 +184,10 @@ def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels():
 
 
 @pytest.mark.parametrize("tall", [115, 220])
-def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall, qtbot):
+def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall, panel):
     names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
     axes = Axis("way", categories=names), Axis("speed-up over one worker", "×", low=0.0)
-    chart = Chart(*axes, (Bars("speed", (1.0, 1.1, 0.9, 1.5)),))
-    drawn = Panel(chart, looks(chart))
-    qtbot.addWidget(drawn)
-    drawn.resize(180, tall)
+    drawn = panel(Chart(*axes, (Bars("speed", (1.0, 1.1, 0.9, 1.5)),)), 180, tall)
     found = [text for text in texts(drawn) if text.ink.right() < drawn.area.left()]
     assert min(text.ink.left() for text in found) >= 0
     lines = [text.text for text in found]

@@ -2,7 +2,7 @@
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +24,6 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
 from profiler.analysis.lod.columns import totals
 from profiler.analysis.lod.series import series_of
-from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
@@ -310,28 +309,18 @@ def test_series_start_again_when_the_meaning_of_the_file_changed_and_frames_that
     track.update(session)
     assert series_of(session, track) is not first
 
-    class Growing(CostTrack):
-        n_frames = 0
-        category_rows: ClassVar[list[FrameRow]] = []
-        wall_row: FrameRow
-        work_rows: ClassVar[dict[str, FrameRow]] = {}
+    class Growing:
+        generation, spans = 0, ()
 
-        def __init__(self) -> None:
-            self.generation = 0
-
-    class Quiet:
-        spans: tuple[int, ...] = ()
-
-    track = Growing()
+    session, track = Growing(), Growing()
     costs = np.random.default_rng(0).random((400, len(CATEGORIES)))
     for frames, changed in ((200, None), (300, 180), (400, 290)):
         if changed is not None:
             costs[changed : changed + 5] += 1.0
-        Growing.n_frames = frames
-        Growing.category_rows = rows_of(*costs[:frames].T)
-        (Growing.wall_row,) = rows_of(costs[:frames].sum(axis=1))
-        Growing.work_rows = {"search tokens": Growing.category_rows[0]}
-        series = series_of(Quiet(), track)
+        track.n_frames, track.category_rows = frames, rows_of(*costs[:frames].T)
+        (track.wall_row,) = rows_of(costs[:frames].sum(axis=1))
+        track.work_rows = {"search tokens": track.category_rows[0]}
+        series = series_of(session, track)
         assert len(series) == frames
         assert np.allclose(totals(series.costs, 0, frames), costs[:frames].sum(axis=0))
         work = series.work(["search tokens", "search arcs"])
