@@ -90,14 +90,10 @@ class Overlay(PixelItem):
         """Show these markers, and utterances that begin at these frames (ascending), laid out for the range in view."""
         self._marks = marks
         self._starts = np.asarray(boundaries) * FRAME_S
-        self._place()
+        self.lay_out()
         self.update()
 
     def lay_out(self) -> None:
-        if self._marks:
-            self._place()
-
-    def _place(self) -> None:
         """Find a row for each flag in view; a flag without room keeps only its line."""
         width, height = self.boundingRect().width(), self.boundingRect().height()
         # Labels must not crowd out the plot in a small window.
@@ -168,9 +164,8 @@ class Overlay(PixelItem):
         left = max(0.0, self.x_of(axis.cursor))
         right = min(area.width(), self.x_of(axis.end))
         if axis.cursor < axis.end and right > left:
-            color = theme().color("card")
-            color.setAlpha(DIMMED)
-            painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
+            place = QRectF(left, self.band, right - left, area.height())
+            painter.fillRect(place, theme().color("card", DIMMED))
 
     def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
         first, last = self.plot.visible
@@ -180,9 +175,7 @@ class Overlay(PixelItem):
         x = np.round((self._starts[begin:end] - first) / (last - first) * self.plot.columns)
         lines = [QLineF(at, self.band, at, area.height()) for at in (x[x >= 1] + 0.5).tolist()]
         if lines:
-            color = theme().color("text")
-            color.setAlpha(38)
-            painter.setPen(QPen(color, 1))
+            painter.setPen(QPen(theme().color("text", 38), 1))
             painter.drawLines(lines)
 
     def _paint_selection(self, painter: QPainter, area: QRectF) -> None:
@@ -204,9 +197,7 @@ class Overlay(PixelItem):
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
         if (hover := self.plot.axis.hover) is not None:
-            color = theme().color("text")
-            color.setAlpha(110)
-            painter.setPen(QPen(color, 1))
+            painter.setPen(QPen(theme().color("text", 110), 1))
             x = round(self.x_of(hover)) + 0.5
             painter.drawLine(QLineF(x, self.band, x, area.height()))
 

@@ -62,15 +62,10 @@ def stacked(
 ) -> U32:
     """Draw stacked layers into pixels [height, columns], premultiplied ARGB.
 
-    Args:
-        heights: [columns, layers], bottom layer first, as shares of the height of the picture; NaN (no data) draws
-            nothing, and what is above 1 is cut off.
-        height: pixels.
-        colors: one ``#rrggbb`` per layer, at most `MAX_LAYERS`.
-        ink: ``#rrggbb`` towards which hatched pixels are moved.
-        hatches: one hatch name per layer; without any, all are solid.
-        scale: device pixels per pattern pixel (high-density screens, enlarged pictures).
-        number: that of the first column, in pattern pixels: hatches of columns drawn apart fit each other.
+    `heights` [columns, layers], from below, are shares of the height of the picture: NaN (no data) draws nothing, and
+    what is above 1 is cut off. `hatches`: a name per layer (none: all are solid), whose pixels are moved towards `ink`,
+    `scale` device pixels per pattern pixel; `number` is that of the first column, in pattern pixels: hatches of columns
+    drawn apart fit each other.
     """
     if not 0 < len(colors) <= MAX_LAYERS:
         raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {len(colors)}")

@@ -182,8 +182,7 @@ class StillPlot(pg.GraphicsView):
         along: QTransform | None = None,
     ) -> None:
         """Write a text into a box, over a ground of this opacity; `along`: where the box lies."""
-        card, color = theme().color("card"), theme().color(token)
-        card.setAlpha(ground)
+        card, color = theme().color("card", ground), theme().color(token)
         lies = along or QTransform()
 
         def written(painter: QPainter) -> None:
@@ -251,8 +250,7 @@ class StillPlot(pg.GraphicsView):
         else:
             event.ignore()
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        self.mousePressEvent(event)
+    mouseDoubleClickEvent = mousePressEvent
 
     def _left_to_others(self, event: QEvent) -> None:
         event.ignore()

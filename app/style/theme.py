@@ -122,9 +122,12 @@ class Tokens:
     def is_dark(self) -> bool:
         return self.name == "dark"
 
-    def color(self, token: str) -> QColor:
+    def color(self, token: str, alpha: int | None = None) -> QColor:
         value = self.category.get(token)
-        return QColor(_parsed(value if value is not None else getattr(self, token)))
+        found = QColor(_parsed(value if value is not None else getattr(self, token)))
+        if alpha is not None:
+            found.setAlpha(alpha)
+        return found
 
     def hatch_brush(self, category: str) -> QBrush:
         """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid).
@@ -134,9 +137,7 @@ class Tokens:
         style = _HATCH_STYLES[self.hatch.get(category, "solid")]
         if style == Qt.BrushStyle.SolidPattern:
             return QBrush(Qt.BrushStyle.NoBrush)
-        ink = QColor(self.card)
-        ink.setAlpha(90)
-        return QBrush(ink, style)
+        return QBrush(self.color("card", 90), style)
 
 
 @cache
@@ -251,30 +252,22 @@ def _made(scale: float, strong: bool) -> QFont:
 def palette(tokens: Tokens) -> QPalette:
     role = QPalette.ColorRole
     result = QPalette()
-    for key, token in (
-        (role.Window, "surface"),
-        (role.WindowText, "text"),
-        (role.Base, "card"),
-        (role.AlternateBase, "field"),
-        (role.Text, "text"),
-        (role.PlaceholderText, "muted"),
-        (role.Button, "field"),
-        (role.ButtonText, "text"),
-        (role.BrightText, "danger"),
-        (role.Highlight, "accent"),
-        (role.HighlightedText, "on_accent"),
-        (role.ToolTipBase, "field"),
-        (role.ToolTipText, "text"),
-        (role.Link, "accent"),
-        (role.Mid, "border"),
-        (role.Dark, "border"),
-        (role.Light, "hover"),
-        (role.Accent, "accent"),
-    ):
-        result.setColor(key, tokens.color(token))
-    disabled = QPalette.ColorGroup.Disabled
+    for token, keys in {
+        "surface": (role.Window,),
+        "card": (role.Base,),
+        "field": (role.AlternateBase, role.Button, role.ToolTipBase),
+        "text": (role.WindowText, role.Text, role.ButtonText, role.ToolTipText),
+        "muted": (role.PlaceholderText,),
+        "danger": (role.BrightText,),
+        "accent": (role.Highlight, role.Link, role.Accent),
+        "on_accent": (role.HighlightedText,),
+        "border": (role.Mid, role.Dark),
+        "hover": (role.Light,),
+    }.items():
+        for key in keys:
+            result.setColor(key, tokens.color(token))
     for key in (role.WindowText, role.Text, role.ButtonText):
-        result.setColor(disabled, key, tokens.color("muted"))
+        result.setColor(QPalette.ColorGroup.Disabled, key, tokens.color("muted"))
     return result
 
 

@@ -30,13 +30,7 @@ AHEAD = 0.2  # Share of the range that is drawn right of it while it scrolls: un
 
 
 class ChartView(View, Generic[Model]):
-    """One `TimePlot` with its `Overlay` in a card.
-
-    Args:
-        axis: the desk's shared range, selection and cursor.
-        flags: most rows of marker labels above the plot; 0 draws the lines only.
-        margin: least pixels kept free above the plot.
-    """
+    """One `TimePlot` with its `Overlay` in a card; `flags` and `margin` as the overlay has them."""
 
     def __init__(self, axis: TimeAxis, *, flags: int = 0, margin: float = 0.0) -> None:
         super().__init__(axis)
@@ -142,13 +136,11 @@ class ChartView(View, Generic[Model]):
         self.plot.repaint_area()
 
     def model(self) -> Model | None:
-        if self._soon.isActive() or self._scrolled:
-            self._redraw()
+        ChartView.settle(self)
         return self._model
 
     def settle(self) -> None:
-        super().settle()
-        if self._scrolled:
+        if self._soon.isActive() or self._scrolled:
             self._redraw()
 
     def _renew_texts(self) -> None:

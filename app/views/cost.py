@@ -39,7 +39,7 @@ from profiler.plain import clock, milliseconds, percent, rtf_text, times
 
 TAG_HEIGHT = 16.0  # Pixels kept free above the area for the tag
 BESIDE = 3  # Pixels between a text at the right end and the cursor, which may stand there
-FAINT = 0.6  # Opacity of the line of the quantile
+FAINT = 153  # Opacity (of 255) of the line of the quantile
 
 
 def realtime_text(model: CostModel) -> str:
@@ -168,9 +168,7 @@ class CostView(ChartView[CostModel]):
         scale = model.scale
         self._grid.show_scale(scale)
         self.labels.set_model(model, band)
-        faint = theme().color("muted")
-        faint.setAlphaF(FAINT)
-        self.p95.setPen(hair(faint))
+        self.p95.setPen(hair(theme().color("muted", FAINT)))
         self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / len(model.mean_ms))
         shown = model.mean_ms
         if not self.other_programs:

@@ -69,9 +69,8 @@ class Ratios(StillPlot):
         middles = [area.top() + (at + 0.5) * height for at in range(len(self.rows))]
         names = [(y, row.name) for y, row in zip(middles, self.rows, strict=True)]
         self.frame(area, names, bottom, names=(True, False))
-        band = theme().color("muted")
-        band.setAlpha(70)
-        self.bars([QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))], band)
+        band = QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))
+        self.bars([band], theme().color("muted", 70))
         for y, row in zip(middles, self.rows, strict=True):
             self._row(row, y, x_of)
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)

@@ -119,10 +119,9 @@ class StageDots(StillPlot, Generic[S]):
         """Draw dots, the first on top, with their bars; the marked one is opaque."""
         tokens, fills, edges = theme(), [], []
         for dot in dots[::-1]:
-            color = tokens.color(group_color(dot.stage.group))
-            self.curve([dot.end, dot.here], QPen(color, 1))
-            color.setAlpha(255 if dot.stage is marked else 150)
-            fills.append(color)
+            color = group_color(dot.stage.group)
+            self.curve([dot.end, dot.here], QPen(tokens.color(color), 1))
+            fills.append(tokens.color(color, 255 if dot.stage is marked else 150))
             edges.append(tokens.color("danger" if dot.stage.defect else "card"))
             self.spot(dot.place, self.sentence(dot.stage), dot.stage.name)
         self.spots([dot.here for dot in dots[::-1]], [2 * dot.radius for dot in dots[::-1]], edges, fills, edge=1.5)

@@ -164,9 +164,8 @@ class ParallelCoordinates(StillPlot):
     def _lines(self, trials: Sequence[Trial], lines: Mapping[int, Sequence[QPointF]]) -> None:
         """The dominated trials, pale, many of them as one item; then the front, and the trial that is chosen."""
         tokens = theme()
-        pale = tokens.color("unexplained")
         dominated = [lines[trial.id] for trial in trials if trial.id not in self._study.points]
-        pale.setAlpha(PALE if len(dominated) <= MANY else PALER)
+        pale = tokens.color("unexplained", PALE if len(dominated) <= MANY else PALER)
         if len(dominated) <= MANY:
             for line in dominated:
                 self.curve(line, QPen(pale, 1))
@@ -176,7 +175,7 @@ class ParallelCoordinates(StillPlot):
         for number in (trial.id for trial in trials if trial.id in self._study.points):
             self.curve(lines[number], QPen(tokens.color("compute"), 1.8))
         if self._chosen is not None and self._chosen in lines:
-            self.curve(lines[self._chosen], QPen(QColor(tokens.color("text")), 2.4))
+            self.curve(lines[self._chosen], QPen(tokens.color("text"), 2.4))
         parts = PARTS if len(lines) <= MANY else 1
         for number in sorted(lines, key=lambda number: number in self._study.points):
             for a, b in pairwise(lines[number]):

@@ -67,8 +67,7 @@ class _Chip(QWidget):
         self.setFixedSize(round(QFontMetricsF(self.font()).horizontalAdvance(self._said)) + 24, 26)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        tint, ground = (theme().color(TINTS[self._verdict]) for _ in range(2))
-        ground.setAlpha(38)
+        tint, ground = (theme().color(TINTS[self._verdict], alpha) for alpha in (255, 38))
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(tint, 1.4))

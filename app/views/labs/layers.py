@@ -33,9 +33,8 @@ class Look(NamedTuple):
     category: str
     sign: int
 
-    @property
-    def color(self) -> QColor:
-        return theme().color(self.category)
+    def color(self, alpha: int = 255) -> QColor:
+        return theme().color(self.category, alpha)
 
 
 def looks(chart: Chart) -> Mapping[str, Look]:
@@ -146,7 +145,7 @@ class Layers:
 
     def _fill(self, rects: Sequence[QRectF], name: str) -> None:
         look = self._looks[name]
-        self._plot.bars(rects, look.color, theme().hatch_brush(look.category))
+        self._plot.bars(rects, look.color(), theme().hatch_brush(look.category))
 
     def _bars(self, layer: Bars, index: int, of: int) -> None:
         place, floor = self._place, max(self._place.y.low, 0.0)
@@ -211,20 +210,16 @@ class Layers:
 
     def _line(self, layer: Line) -> None:
         plot, place, look = self._plot, self._place, self._looks[layer.name]
-        color = look.color
         points = [place.point(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
         intervals = _intervals(layer.low, layer.high)
         ends = [[place.point(layer.x[i], end) for end in interval] for i, interval in intervals]
-        paler = QColor(color)
         if len(points) > WHISKERS and ends:
-            paler.setAlpha(BAND)
-            plot.between([low for low, _ in ends], [high for _, high in ends], paler)
+            plot.between([low for low, _ in ends], [high for _, high in ends], look.color(BAND))
         else:
-            paler.setAlpha(170)
-            plot.intervals([QLineF(low, high) for low, high in ends], QPen(paler, 1.2))
+            plot.intervals([QLineF(low, high) for low, high in ends], QPen(look.color(170), 1.2))
         if layer.joined:
             style = Qt.PenStyle.DashLine if layer.dashed else Qt.PenStyle.SolidLine
-            plot.curve(points, QPen(color, 2.0, style), steps=layer.steps)
+            plot.curve(points, QPen(look.color(), 2.0, style), steps=layer.steps)
         if points and len(points) <= SIGNED and not layer.dashed and not layer.steps:
             draw_signs(plot, points, look)
         self._tell(layer, [AROUND_POINT.translated(point) for point in points])
@@ -261,7 +256,7 @@ class Layers:
 def draw_signs(plot: StillPlot, points: Sequence[QPointF], look: Look) -> None:
     """Points of a line in the sign of their series; that of a ring is hollow."""
     symbol, size = SIGNS[look.sign]
-    color, card, number = look.color, theme().color("card"), len(points)
+    color, card, number = look.color(), theme().color("card"), len(points)
     if symbol == RING:
         plot.spots(points, [size] * number, [color] * number, [card] * number, edge=1.6)
     else:

@@ -102,12 +102,12 @@ class Panel(StillPlot):
         middle = place.center()
         if line is None:
             swatch = QRectF(place.left(), middle.y() - SWATCH / 2, SWATCH, SWATCH)
-            self.bars([swatch], look.color, theme().hatch_brush(look.category))
+            self.bars([swatch], look.color(), theme().hatch_brush(look.category))
             return
         if line.joined:
             style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
             ends = [QPointF(place.left(), middle.y()), QPointF(place.right(), middle.y())]
-            self.curve(ends, QPen(look.color, 2.0, style))
+            self.curve(ends, QPen(look.color(), 2.0, style))
         if not line.dashed and not line.steps:
             draw_signs(self, [middle], look)
 
@@ -175,8 +175,7 @@ class Panel(StillPlot):
 
     def _bands(self, place: Place) -> None:
         """What lies between both ends of a mark, below all layers."""
-        color, area = theme().color("accent"), place.area
-        color.setAlpha(36)
+        color, area = theme().color("accent", 36), place.area
         for mark in marks(self.chart):
             upright, ends = self._ends(place, mark)
             band = QRectF(ends[0], ends[-1]).normalized()
