@@ -126,7 +126,6 @@ class RasterItem(QGraphicsItem):
         raise NotImplementedError
 
     def boundingRect(self) -> QRectF:
-        """In seconds and values."""
         return QRectF(self._place)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
@@ -196,24 +195,20 @@ class PixelItem(QGraphicsItem):
         plot.box.sigResized.connect(lambda *_: self.prepareGeometryChange())
 
     def boundingRect(self) -> QRectF:
-        """Return the area in its own pixels."""
         width, height = self.plot.plot_size()
         return QRectF(0, 0, width, height)
 
     def x_of(self, second: float) -> float:
-        """Pixel of a second of audio."""
         first, last = self.plot.visible
         return (second - first) / (last - first) * self.plot.columns
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Hand over to `paint_pixels` with a clean painter."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         self.paint_pixels(painter, self.boundingRect())
         painter.restore()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw into `area` (override)."""
         raise NotImplementedError
 
 
@@ -226,12 +221,10 @@ class Remark(PixelItem):
         self._area = QRectF()
 
     def show_text(self, text: str, area: QRectF) -> None:
-        """Write another sentence into an area, in pixels of the plot; an empty one removes it."""
         self.text, self._area = text, area
         self.update()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Write it, cut off at the end where it is too long."""
         painter.setFont(font(0.92))
         painter.setPen(theme().color("muted"))
         text = fitting(QFontMetricsF(painter.font()), self._area.width() - 8, self.text)

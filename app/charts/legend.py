@@ -16,7 +16,6 @@ from profiler.analysis.categories import CATEGORIES, THROTTLED
 
 
 def paint_swatch(painter: QPainter, rect: QRectF, category: str) -> None:
-    """A small square in a category's colour and hatch."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)
@@ -72,7 +71,6 @@ class Legend(QWidget):
             self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Use a second line if one is too short."""
         super().resizeEvent(event)
         if self.sizeHint().height() != self.height():
             self.updateGeometry()

@@ -134,7 +134,6 @@ class Overlay(PixelItem):
         return None
 
     def set_floor(self, pixels: float) -> None:
-        """Keep this many pixels at the bottom free of lines."""
         if pixels != self._floor:
             self._floor = pixels
             self.update()

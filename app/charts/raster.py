@@ -180,7 +180,6 @@ def between(start: F64, end: F64, scale: int) -> tuple[I16, I16]:
 
 
 def opaque(color: str) -> int:
-    """Premultiplied ARGB of ``#rrggbb``."""
     red, green, blue = rgb(color)
     return 0xFF000000 | red << 16 | green << 8 | blue
 

@@ -124,7 +124,6 @@ class StillPlot(pg.GraphicsView):
         bottom_axis.setRange(area.left(), area.right())
 
     def bars(self, rects: Sequence[QRectF], color: QColor, hatch: QBrush | None = None) -> None:
-        """Filled rectangles, hatched where there is a hatch."""
         if not rects:
             return
         ends = np.array([rect.getCoords() for rect in rects]).T
@@ -235,7 +234,6 @@ class StillPlot(pg.GraphicsView):
         return near if near is not None and away(near) <= REACH else None
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Tell of the spot under the mouse."""
         if not isinstance(event, QHelpEvent):
             return bool(super().viewportEvent(event))
         spot = self.spot_at(QPointF(event.pos()))
@@ -243,7 +241,6 @@ class StillPlot(pg.GraphicsView):
         return True
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the spot that is clicked."""
         spot = self.spot_at(event.position())
         if spot is not None and spot.name and event.button() == Qt.MouseButton.LeftButton:
             self.chosen.emit(spot.name)

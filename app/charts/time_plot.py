@@ -184,7 +184,6 @@ class TimePlot(pg.GraphicsView):
     # -- for the charts ------------------------------------------------------------------------
 
     def set_axis(self, axis: TimeAxis) -> None:
-        """Show the range, the selection and the cursor of this axis from now on."""
         for old in self._followed:
             self.disconnect(old)
         self.axis = self.bottom.time = axis
@@ -208,7 +207,6 @@ class TimePlot(pg.GraphicsView):
 
     @property
     def columns(self) -> int:
-        """Columns of pixels of the area, at least one."""
         return self._size[0]
 
     @property
@@ -232,7 +230,6 @@ class TimePlot(pg.GraphicsView):
         return place
 
     def show_drawing(self) -> None:
-        """Show the range in view, and paint."""
         visible = self.visible
         if list(visible) != self.box.viewRange()[0]:
             self.box.setXRange(*visible, padding=0)
@@ -255,7 +252,6 @@ class TimePlot(pg.GraphicsView):
     # -- mouse ---------------------------------------------------------------------------------
 
     def _inside(self, event: QMouseEvent | QWheelEvent) -> QPointF | None:
-        """Position in the area, or None outside it."""
         at = self._area_position(event)
         return at if self.box.rect().contains(at) else None
 
@@ -320,7 +316,6 @@ class TimePlot(pg.GraphicsView):
             self.axis.fit()
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Tool tip of a bookmark: its note."""
         if not isinstance(event, QHelpEvent):
             return bool(super().viewportEvent(event))
         at = self.bottom.mapFromScene(self.mapToScene(event.pos()))
@@ -340,7 +335,6 @@ class TimePlot(pg.GraphicsView):
         self.leave()
 
     def leave(self) -> None:
-        """Show nothing at the mouse any more."""
         self._hover(None)
 
     @property

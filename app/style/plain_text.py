@@ -215,7 +215,6 @@ def show_tip(at: QPoint, text: str, widget: QWidget) -> None:
 
 
 def describe(widget: QWidget, name: str | None = None, description: str | None = None) -> None:
-    """Set the accessible description of `widget`."""
     if name is not None:
         widget.setAccessibleName(displayable(name))
     if description is not None:
@@ -239,7 +238,6 @@ def open_dialog(dialog: QDialog) -> None:
 
 
 def ask_text(parent: QWidget, title: str, label: str, value: str, take: Callable[[str], object]) -> TextQuestion:
-    """Ask for a line of text, which is `value` at first; `take` gets it."""
     dialog = QInputDialog(parent)
     set_title(dialog, title)
     dialog.setLabelText(literal(label))

@@ -33,7 +33,6 @@ class ArmBrackets(QWidget):
         return QSize(200, HEIGHT)
 
     def show_turns(self, turns: Sequence[Turn], needs: str) -> None:
-        """Show these turns, and what is still missing."""
         self.turns, self._needs = tuple(turns), needs
         if bool(turns) == self.isHidden():
             self.setVisible(bool(turns))

@@ -137,7 +137,6 @@ class BreakdownView(View):
             menu.popup(self.tree.viewport().mapToGlobal(position))
 
     def menu_at(self, position: QPoint) -> QMenu | None:
-        """Return the menu of the stage under a position of the tree; None where there is none."""
         line = self.tree.stage_at(position)
         if line is None or line not in self.tree.stages:
             return None

@@ -62,7 +62,6 @@ class ChartView(View, Generic[Model]):
         """Show note, headings and what else is read rather than watched (override)."""
 
     def readout(self, model: Model, second: float) -> Sequence[Line]:
-        """Return the read-out at a time in the audio (seconds)."""
         return ()
 
     def menu(self) -> QMenu:

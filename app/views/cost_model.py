@@ -51,7 +51,6 @@ class CostModel(TimeColumns):
 
     @property
     def realtime_shown(self) -> bool:
-        """Whether the RTF = 1 line is within the scale."""
         return self.scale.top >= REALTIME_MS and not self.of_steps
 
     @property

@@ -179,7 +179,6 @@ class FasterView(View):
         return self._candidates
 
     def chosen(self) -> Change | None:
-        """The change that is chosen; None for a stage or nothing."""
         item = self.tree.currentItem()
         change: Change | None = None if item is None else item.data(WHAT, CHANGE)
         return change

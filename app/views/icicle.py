@@ -95,7 +95,6 @@ class Icicle(StillPlot):
         return next(chosen, None)
 
     def sentence(self, block: Block) -> str:
-        """What a block is, and what most of it is."""
         name: str = self.tr(block.name)
         if block.level == PART:
             name = self.tr("{0} of {1}").format(name, block.stage)

@@ -40,7 +40,6 @@ class TimeColumns:
         raise NotImplementedError
 
     def column_at(self, second: float) -> int | None:
-        """Column over a second of audio, or None outside the range or where nothing is."""
         known = self.known
         column = int((second - self.first_s) / (self.last_s - self.first_s) * len(known))
         return column if 0 <= column < len(known) and known[column] else None

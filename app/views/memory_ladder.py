@@ -68,7 +68,6 @@ class LadderModel:
 
 
 def ladder_model(session: Session, rows: Sequence[StageRow], frames: int, threads: int) -> LadderModel:
-    """The stages of a stretch of that many frames whose traffic is known."""
     caches = cache_sizes(session.meta.get("machine"))
     stages = tuple(_stages(session, rows, max(1, frames), threads, caches))
     ladders = []

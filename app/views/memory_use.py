@@ -47,7 +47,6 @@ class MemoryUseModel(TimeColumns):
 
     @property
     def resident(self) -> float:
-        """Resident bytes at the end of the scope."""
         return sum(size for name, size in self.latest.items() if name in COMPONENTS)
 
     @property

@@ -113,7 +113,6 @@ class Place:
 
 
 def place_of(session: Session, stage: str, threads: int) -> Place:
-    """Where a stage of a session works, and what was measured there."""
     numbers = {number for number, one in session.stages.items() if one.name == stage}
     laws = (cost for (number, _), cost in session.costs.items() if number in numbers)
     device = next((cost.device for cost in laws if cost.device), "")

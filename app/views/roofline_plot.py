@@ -197,7 +197,6 @@ class Roofline(StageDots[Point]):
             self.rebuild()
 
     def sentence(self, stage: Point | None = None) -> str:
-        """Say where a stage is, which roof is above it, and where it was in the baseline."""
         point = stage or self.marked
         if point is None:
             return ""
@@ -338,7 +337,6 @@ class Roofline(StageDots[Point]):
         return False
 
     def _write_where_free(self, text: str, left: float, tops: Sequence[float]) -> None:
-        """Write at the first of these heights that is free."""
         wide = small_metrics().horizontalAdvance(text) + 2
         boxes = (QRectF(left, top, wide, LINE) for top in tops)
         box = self.free(box for box in boxes if self._area().contains(box))

@@ -179,7 +179,6 @@ class Wave(RasterItem):
         self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top(), values)
 
     def _ends(self, height: float) -> tuple[F64, F64]:
-        """Top and bottom of columns, in pixels of a row of this height."""
         middle, half = height / 2, height / 2 - 1
         top = middle - np.maximum(self._high, 0.0) * half - 0.5
         return top, middle - np.minimum(self._low, 0.0) * half + 0.5

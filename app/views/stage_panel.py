@@ -186,7 +186,6 @@ class StagePanel(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_line(self, line: StageLine | None, head: str, text: str) -> None:
-        """Show another stage: name and verdict, and what is said of it; None shows nothing."""
         text = unbroken(text)
         if (line, head, text) != (self._line, self._head, self.text):
             height = self.sizeHint().height()
@@ -207,7 +206,6 @@ class StagePanel(QWidget):
         return QSize(200, min(self.needed(self.width()), max(most, HEAD + 2 * PART_ROW)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw from the top down."""
         line = self._line
         if line is None:
             return
@@ -241,7 +239,6 @@ def _line_height() -> int:
 
 @lru_cache(maxsize=8)
 def wrapped(text: str, width: int) -> tuple[str, ...]:
-    """The lines of a text at a width in pixels, broken between words."""
     layout = QTextLayout(text, font())
     layout.beginLayout()
     found = []

@@ -181,7 +181,6 @@ class StageTree(QTreeWidget):
         self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the width among the columns."""
         super().resizeEvent(event)
         metrics = QFontMetricsF(font())
         name = metrics.horizontalAdvance("score.gaussians") + 38
@@ -247,7 +246,6 @@ class _Delegate(QStyledItemDelegate):
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
-        """Tool tip of a stage: its sentence, and its parts with their intervals."""
         text = tip(self._entry(index).line, self._tree.stages, self._tree.of_steps) if index.isValid() else ""
         show_tip(event.globalPos(), text, view)
         return True

@@ -73,7 +73,6 @@ class StatisticsView(View):
         self.set_note(*((f"{text} · {pinned}", pinned) if pinned else (text,)))
 
     def _of_baseline(self, snapshot: Snapshot, name: str) -> Statistics | None:
-        """The same of the pinned range; None without one."""
         of = snapshot.desk.baseline
         return None if of is None else statistics(snapshot.session, snapshot.track, name, of.first, of.last)
 

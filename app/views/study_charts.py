@@ -39,7 +39,6 @@ class StudyFront(Panel):
         super().__init__(front_chart(study), KNOWN)
 
     def show_study(self, study: Study, chosen: int | None, tips: Mapping[int, str]) -> None:
-        """Show these trials, that which is `chosen` with a ring; `tips` by number."""
         self._study, self._chosen, self._tips = study, chosen, tips
         self.show_chart(front_chart(study), KNOWN)
 
@@ -130,7 +129,6 @@ class ParallelCoordinates(StillPlot):
         self.show_study(study, None, {})
 
     def show_study(self, study: Study, chosen: int | None, tips: Mapping[int, str]) -> None:
-        """Show these trials and that which is `chosen`; `tips` by number."""
         self._study, self._chosen, self._tips = study, chosen, tips
         self.rebuild()
 

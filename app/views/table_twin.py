@@ -220,7 +220,6 @@ class TableTwin(QTableView):
         return first
 
     def _place_first(self) -> None:
-        """Show the first column where it would have gone out of sight."""
         first, header, edge = self.first, self.horizontalHeader().height(), self.frameWidth()
         away = self.horizontalScrollBar().value() > 0 and self._model.columnCount() > 1
         if away:

@@ -230,7 +230,6 @@ class WallAxis(TimeAxis):
         return float(self._ruler.seconds_at(ns))
 
     def audio_at(self, second: float) -> float:
-        """Which second of audio was decoded then."""
         if self._ruler is None:
             return 0.0
         return float(self._ruler.timeline.frames_at(self._ruler.ns_at(second))) * FRAME_S

@@ -274,7 +274,6 @@ class TableView(View):
             signal.connect(self._chosen)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Renew the rows."""
         columns = self._table_model.columnCount()
         self._table_model.replace(*self.table())
         if columns != self._table_model.columnCount():

@@ -162,7 +162,6 @@ class Sentence(QWidget):
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
-        """Show an utterance (None: nothing) with the playhead at a second."""
         self._spoken, self._cursor_s = spoken, cursor_s
         # Painting it takes as long as the chart.
         looks: tuple[object, ...] = ()
@@ -233,7 +232,6 @@ class Sentence(QWidget):
         write(painter, QRectF(x, 2 + ROW, 20, ROW), Qt.AlignmentFlag.AlignVCenter, "…")
 
     def _current_cell(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:
-        """Return the index of the cell at the playhead."""
         if spoken.partial:
             return len(cells) - 1
         if not spoken.first_s <= self._cursor_s <= spoken.last_s:
@@ -242,7 +240,7 @@ class Sentence(QWidget):
 
 
 def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
-    """Return the columns (reference word, hypothesis word, kind, second) of an utterance."""
+    """The columns (reference word, hypothesis word, kind, second) of an utterance."""
     if spoken.columns is None:
         return [("", token.text, SAME, token.first_s) for token in spoken.heard]
     cells = []

@@ -135,7 +135,6 @@ class WordsView(ChartView[WordsModel]):
         self.shows_confusions = self.add_page("confusions", self.tr("Confusions"), tip, self.confusions)
 
     def set_spectrogram(self, on: bool) -> None:
-        """Show a spectrogram under the waveform, or none."""
         self.with_spectrogram = on
         self._reading.drop()
         if self.snapshot is not None:
@@ -181,7 +180,6 @@ class WordsView(ChartView[WordsModel]):
         super().clear()
 
     def settle(self) -> None:
-        """Align and read what is still left of what is in view."""
         super().settle()
         for work in (self._ahead, self._reading):
             while work.busy:

@@ -86,7 +86,6 @@ class WordsModel:
 
     @property
     def now(self) -> Spoken | None:
-        """The current utterance."""
         return None if self.current is None else self.spoken[self.current]
 
     @cached_property

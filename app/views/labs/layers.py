@@ -57,7 +57,6 @@ def looks(chart: Chart) -> Mapping[str, Look]:
 
 
 def named(panel: Chart) -> list[str]:
-    """The names of a panel's series, each once, in order."""
     found: dict[str, None] = {}
     for layer in panel.layers:
         if isinstance(layer, Gantt):
@@ -68,7 +67,6 @@ def named(panel: Chart) -> list[str]:
 
 
 def line_of(panel: Chart, name: str) -> Line | None:
-    """The line of that name; None where bars have it."""
     lines = (x for x in panel.layers if isinstance(x, Line) and x.name == name)
     return next(lines, None)
 
@@ -108,7 +106,6 @@ class Place:
         return length / max(1, len(self.x.axis.categories))
 
     def bar(self, category: float, side: float, wide: float, low: float, high: float) -> QRectF:
-        """Return the rectangle of a bar whose centre is `side` pixels from that of its category."""
         half = QPointF(0, wide / 2) if self.lying else QPointF(wide / 2, 0)
         a, b = self.point(category, low), self.point(category, high)
         middle = half * (2 * side / wide)
@@ -137,7 +134,6 @@ class Layers:
                 self._note(layer)
 
     def _tell(self, layer: Layer, places: Sequence[QRectF]) -> None:
-        """Give each value of a layer a tool tip with its interval."""
         rows = values_of(layer, self._place.x, self._place.y)
         for place, (name, at, value, interval) in zip(places, rows, strict=True):
             sentence = f"{name}, {at}: {value}"

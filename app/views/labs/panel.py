@@ -174,7 +174,6 @@ class Panel(StillPlot):
         return place.lying, [place.point(self._x.low, end) for end in ends]
 
     def _bands(self, place: Place) -> None:
-        """What lies between both ends of a mark, below all layers."""
         color, area = theme().color("accent", 36), place.area
         for mark in marks(self.chart):
             upright, ends = self._ends(place, mark)

@@ -143,7 +143,6 @@ Row = tuple[str, str, str, str, str]
 
 
 def rows_of(chart: Chart) -> list[Row]:
-    """A row for each value of all panels, in the order in which they are drawn."""
     found = []
     for number, panel in enumerate((chart, *chart.beside), start=1):
         x, y = reaches(panel)
