@@ -92,22 +92,23 @@ class Worker:
         return False
 
     def _obey(self, command: dict[str, Any]) -> None:
-        what = command["do"]
+        what, control = command["do"], self._control
         if what == "start":
             self._start(command)
-        elif what == "set" and self._control:
-            self._control.ask(command["key"], command["value"])
-        elif what == "mark" and self._control:
-            self._control.mark(command["text"])
-        elif what == "compare" and self._control:
-            if command["with"] is None:
-                self._control.stop_comparing()
-            else:
-                self._control.compare(command["with"])
-        elif what == "stop" and self._control:
-            self._control.stop()
         elif what not in ("set", "mark", "compare", "stop"):
             raise KeyError(what)
+        elif control is None:
+            return
+        elif what == "set":
+            control.ask(command["key"], command["value"])
+        elif what == "mark":
+            control.mark(command["text"])
+        elif what == "stop":
+            control.stop()
+        elif command["with"] is None:
+            control.stop_comparing()
+        else:
+            control.compare(command["with"])
 
     def _start(self, command: dict[str, Any]) -> None:
         if self._busy.is_set():

@@ -123,7 +123,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
     """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
-    model, words = language(recipe, DictionaryEntries(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef")))
+    model, words = language(recipe, DictionaryEntries(recipe, sphinx.definition.read(Path(recipe.model) / "mdef")))
     paths = folder / "language.arpa", folder / "words.dict"
     write_arpa(model, paths[0])
     write_dictionary(words, paths[1])

@@ -172,12 +172,12 @@ def test_ivectors_are_those_of_the_definition(options, cmvn, affine):
 
 
 def weights_of(
-    pacing: Pacing, first: int, asked: list[tuple[int, int, str]], silence: str = "s"
+    pacing: Pacing, first: int, turns: list[tuple[int, int, str]], silence: str = "s"
 ) -> list[dict[int, float]]:
-    """Changes of each frame's weight, by hand. `asked`: frames ready, and before; the best path, a letter a row."""
+    """Changes of each frame's weight, by hand. `turns`: frames ready, and before; the best path, a letter a row."""
     current: dict[int, float] = {}
     found = []
-    for ready, before, path in asked:
+    for ready, before, path in turns:
         wanted, rows = {}, -(-(ready - first) // pacing.subsampling)
         oldest = max(max(-(-(before - first) // pacing.subsampling), len(path), 0) - 100, 0)
         latest = current.get(oldest - 1, pacing.silence_weight)

@@ -10,7 +10,8 @@ import refusing
 import sphinx_writer as writer
 
 from pipelines.models import sphinx
-from pipelines.models.sphinx import ModelError, mdef, parameters
+from pipelines.models.sphinx import ModelError, parameters
+from pipelines.models.sphinx import definition as mdef
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from profiler.errors import BadInput
 from tests.each import each

@@ -1,6 +1,6 @@
 """CMUSphinx acoustic models: `mdef`, `means`, `variances`, `sendump` and their companions.
 
-`mdef` and `parameters` read them, `model.load` puts them together and checks that they agree.
+`definition` and `parameters` read them, `model.load` puts them together and checks that they agree.
 No scoring here, and nothing that needs the pocketsphinx library: only its model files are read.
 """
 

@@ -1,17 +1,24 @@
-"""A model definition: phones, triphones, senone sequences, transition matrices; checked, whatever file it came from.
+"""The model definition of a CMUSphinx model: phones, triphones, senone sequences; and its file `mdef`.
 
-The triphone look-up follows the fall-back chain of Sphinx-3 and pocketsphinx and is resolved once
-for all contexts, so that a graph compiler can use it as an array.
+The file has a binary form (`BMDF`, version 1) and one of text, version 0.3: as SphinxTrain writes it, a line `0.3`, six
+lines `count name`, then one line per phone, `base left right position attribute tmat senone senone senone N`, CI phones
+first. The triphone look-up follows the fall-back chain of Sphinx-3 and pocketsphinx and is resolved once for all
+contexts, so that a graph compiler can use it as an array.
 """
 
 from __future__ import annotations
 
+import io
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
+from pipelines.models.sphinx.binary import LARGEST_DEFINITION, Cursor, read_file
 from profiler.arrays import Array
 
 # Word positions as the file numbers them.
@@ -155,3 +162,152 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
         np.copyto(resolved[..., position], at_edge, where=resolved[..., position] < 0)
     fallback = ssids[:n_ci].astype(np.int32)[:, None, None, None]
     return np.where(resolved < 0, fallback, resolved).astype(np.int32)
+
+
+# -- the file ----------------------------------------------------------------------------------------
+
+BINARY_VERSION = 1
+
+
+def read(path: Path) -> ModelDefinition:
+    """Read a model definition, binary or text; ModelError says what is wrong."""
+    data = read_file(path, LARGEST_DEFINITION)
+    if data[:4] in (b"BMDF", b"FDMB"):
+        return _read_binary(data, path)
+    first = (line.strip() for line in data[:4096].splitlines() if line.strip() and not line.startswith(b"#"))
+    if next(first, b"") == VERSION.encode():
+        return _parse(data, path)
+    raise ModelError(f"{path} is not a model definition: it begins neither with BMDF nor with 0.3")
+
+
+def _read_binary(data: bytes, path: Path) -> ModelDefinition:
+    cursor = Cursor(data, path, big_endian=data[:4] == b"FDMB")
+    cursor.take(4, "magic")
+    version = cursor.i32("version", -(2**31))
+    if version != BINARY_VERSION:
+        raise ModelError(f"{path}: version is {version}, only version {BINARY_VERSION} is known")
+    cursor.take(cursor.i32("description length"), "description")
+    n_ci = cursor.i32("number of CI phones", 1, MAX_PHONES)
+    n_phone = cursor.i32("number of phones", n_ci)
+    states = cursor.i32("number of emitting states", 1, 64)
+    if states != STATES:
+        raise ModelError(f"{path}: its phones have {states} emitting states; models with {STATES} are read")
+    n_ci_senones = cursor.i32("number of CI senones", 1, MAX_SENONES)
+    n_senones = cursor.i32("number of senones", n_ci_senones, MAX_SENONES)
+    n_tmat = cursor.i32("number of transition matrices", 1)
+    n_sseq = cursor.i32("number of senone sequences", 1)
+    cursor.i32("phones of context", 1, 3)
+    n_tree = cursor.i32("nodes of the triphone tree")
+    cursor.i32("silence phone", -1, n_ci - 1)  # looked up by name, as pocketsphinx does
+    start = cursor.at
+    names = [_name(cursor) for _ in range(n_ci)]
+    cursor.take(-(cursor.at - start) % 4, "padding of the phone names")
+    cursor.take(8 * n_tree, "triphone tree")  # holds nothing that the phone list does not say
+    raw = cursor.take(12 * n_phone, "phone list")
+    words = np.frombuffer(raw, cursor.order + "i4").reshape(n_phone, 3).astype(np.int32)
+    attributes = np.frombuffer(raw, np.uint8).reshape(n_phone, 12)[:, 8:]
+    cells = cursor.i32("size of the senone sequences")
+    if cells != n_sseq * STATES:
+        raise ModelError(f"{path}: size of the senone sequences is {cells}, expected {n_sseq} × {STATES}")
+    sseq = cursor.array("u2", cells, "senone sequences").reshape(n_sseq, STATES)
+    cursor.finished("senone sequences")
+    return assemble(
+        path,
+        (names, attributes[:n_ci, 0] != 0),
+        words[:, 0],
+        words[:, 1],
+        attributes[n_ci:].astype(np.int64),
+        sseq,
+        (n_senones, n_ci_senones, n_tmat),
+    )
+
+
+def _name(cursor: Cursor) -> str:
+    end = cursor.data.find(b"\0", cursor.at)
+    raw = cursor.data[cursor.at : max(end, cursor.at)]
+    if end < 0 or not raw or not raw.isascii() or not raw.decode("ascii").isprintable():
+        raise ModelError(f"{cursor.path}: the phone names are cut short or not text")
+    cursor.at = end + 1
+    return raw.decode("ascii")
+
+
+VERSION = "0.3"
+COUNTS = ("n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat")
+POSITION_LETTERS = {letter: number for number, letter in enumerate("ibes")}
+LONGEST_LINE = 4096
+COLUMNS = 6 + STATES + 1
+
+
+def _parse(data: bytes, path: Path) -> ModelDefinition:
+    """Read the text form from the bytes of `path`."""
+    lines = _lines(data, path)
+    next(lines)  # the version
+    counts: dict[str, int] = {}
+    for number, fields in islice(lines, len(COUNTS)):
+        if len(fields) != 2 or fields[1] not in COUNTS:
+            raise ModelError(f"{path}, line {number}: expected a count and one of {COUNTS}")
+        counts[fields[1]] = _integer(fields[0], path, number)
+    if len(counts) != len(COUNTS):
+        raise ModelError(f"{path}: the counts at the head are incomplete")
+    for name, most in (("n_base", MAX_PHONES), ("n_tied_state", MAX_SENONES)):
+        if not 1 <= counts[name] <= most:
+            raise ModelError(f"{path}: {name} is {counts[name]}, expected 1 to {most}")
+    n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
+    index: dict[str, int] = {}
+    names: list[str] = []
+    filler: list[bool] = []
+    sequences: dict[tuple[int, ...], int] = {}
+    # Flat, and of as many rows as there are, whatever the head promises.
+    contexts, ssids, tmats = array("i"), array("i"), array("i")
+    for number, fields in lines:
+        if len(ssids) == promised:
+            raise ModelError(f"{path}: more phones than n_base + n_tri promises, {promised}")
+        if len(fields) != COLUMNS:
+            raise ModelError(
+                f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS}: models whose phones have "
+                f"{STATES} emitting states are read"
+            )
+        if len(names) < n_ci:
+            index[fields[0]] = len(names)
+            names.append(fields[0])
+            filler.append(fields[4] == "filler")
+        else:
+            try:
+                contexts.append(POSITION_LETTERS[fields[3]])
+                contexts.extend(index[name] for name in fields[:3])
+            except KeyError as error:
+                raise ModelError(f"{path}, line {number}: {error} is no phone or position") from None
+        senones = tuple(_integer(field, path, number) for field in fields[6 : 6 + STATES])
+        if max(senones) >= counts["n_tied_state"]:
+            raise ModelError(f"{path}, line {number}: senone {max(senones)} is not below n_tied_state")
+        ssids.append(sequences.setdefault(senones, len(sequences)))
+        tmats.append(_integer(fields[5], path, number))
+    if len(ssids) != promised:
+        raise ModelError(f"{path}: {len(ssids)} phones, n_base + n_tri promises {promised}")
+    return assemble(
+        path,
+        (names, np.array(filler)),
+        np.array(ssids, np.int32),
+        np.array(tmats, np.int32),
+        np.array(contexts, np.int64).reshape(-1, 4),
+        np.array(list(sequences), np.uint16).reshape(-1, STATES),
+        (counts["n_tied_state"], counts["n_tied_ci_state"], counts["n_tied_tmat"]),
+    )
+
+
+def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is neither empty nor a comment, one at a time."""
+    if not data.isascii():
+        raise ModelError(f"{path}: a text model definition must be plain ASCII")
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(data), "ascii"), 1):
+        if len(line) > LONGEST_LINE:
+            raise ModelError(f"{path}, line {number}: more than {LONGEST_LINE} characters")
+        if line.strip() and not line.startswith("#"):
+            yield number, line.split()
+
+
+def _integer(field: str, path: Path, number: int) -> int:
+    # Nine digits fit 32 bits; int() alone would also take "1_0", signs and thousands of digits.
+    if not (field.isdigit() and len(field) <= 9):
+        raise ModelError(f"{path}, line {number}: {field[:20]!r} is not a count")
+    return int(field)

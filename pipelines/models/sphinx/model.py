@@ -22,7 +22,7 @@ from pipelines.frontend.parameters import FeatureParameters, notes_of, options_o
 from pipelines.models.ctc.net import Ctc
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net
-from pipelines.models.sphinx import mdef as mdef_file
+from pipelines.models.sphinx import definition as definitions
 from pipelines.models.sphinx import parameters
 from pipelines.models.sphinx.binary import LARGEST_TEXT, checksum, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
@@ -138,7 +138,7 @@ def load(directory: Path | str) -> AcousticModel:
         raise ModelError(f"{directory / 'feat.params'} is missing; {hint}")
     feat_params = read_feat_params(directory / "feat.params")
     transform = _transform(directory, feat_params)
-    definition = mdef_file.read(directory / "mdef")
+    definition = definitions.read(directory / "mdef")
     means = parameters.read_gaussians(directory / "means", "means")
     variances = parameters.read_variances(directory / "variances")
     feat_params = _as_parted(directory, feat_params, transform, means.shape[2])

@@ -19,7 +19,8 @@ from pipelines.models import dictionary as dictionaries
 from pipelines.models import kaldi
 from pipelines.models.kaldi import contexts
 from pipelines.models.kaldi.contexts import Hmms
-from pipelines.models.sphinx import ModelDefinition, mdef, parameters
+from pipelines.models.sphinx import ModelDefinition, parameters
+from pipelines.models.sphinx import definition as definitions
 from pipelines.search.graph import expansion, lexicon, topology
 from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
@@ -65,7 +66,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     # HMMs of a Kaldi model have any form, those of CMUSphinx are chains of three states.
     own = contexts.read(folder) if kaldi.lies_in(folder) else None
     if own is None:
-        definition = mdef.read(folder / "mdef")
+        definition = definitions.read(folder / "mdef")
         costs = transition_costs(definition, parameters.read_transitions(folder / "transition_matrices"))
     else:
         definition = own.definition
