@@ -128,7 +128,7 @@ def data(desk: Desk) -> Path:
     """The folder of the shipped voices' features and labels; made the first time."""
     from pipelines.training.corpus import voices
 
-    return voices.prepare(desk.checked_progress)
+    return voices.prepare(desk.progress)
 
 
 def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:

@@ -35,8 +35,6 @@ IN_ORDER, STRIDED, RANDOM, CHAIN = "in order", "a line apart", "at random", "alo
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What may be changed."""
-
     largest_mib: Annotated[
         int,
         setting(
@@ -100,9 +98,8 @@ def judge(result: SweepResult) -> Finding:
     far, near = (timings.ratio(RANDOM, IN_ORDER, size) for size in (last, first))
     in_order, chain = timings.time(IN_ORDER, last), timings.time(CHAIN, last)
     why = (
-        f"Over {last >> 20} MiB an access in order takes {figure(in_order, 's')}; along a "
-        f"chain {figure(chain, 's')}, {ci(dear)} times as long, and at random {ci(far)} times (within "
-        f"{first >> 10} KiB: {ci(near)} times)."
+        f"Over {last >> 20} MiB an access in order takes {figure(in_order, 's')}; along a chain {figure(chain, 's')}, "
+        f"{ci(dear)} times as long, and at random {ci(far)} times (within {first >> 10} KiB: {ci(near)} times)."
     )
     figures: dict[str, float | None] = {
         "in_order_s": in_order,

@@ -25,8 +25,6 @@ COMPUTING, EXCHANGE = ("gradient", "update", "local"), ("send", "wait")
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
-    """How many workers, and how much is trained."""
-
     workers: Annotated[int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)] = 2
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
     accumulate: Annotated[

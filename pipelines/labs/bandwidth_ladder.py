@@ -29,8 +29,6 @@ LEAST_ROUNDS: Final = 5
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What may be changed."""
-
     threads: Annotated[
         int, setting("Threads", "Cores that read at once, each its share; 0: all.", ge=0, le=1024, words={0: "all"})
     ] = 0

@@ -25,8 +25,6 @@ FEW: Final = 8
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What is batched, and how far."""
-
     largest: Annotated[
         int, setting("Largest batch", "Batches go in powers of two up to it.", unit="frames", ge=2, le=128)
     ] = 128

@@ -26,8 +26,6 @@ JUDGED: Final = ("numpy", "torch")
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What may be changed."""
-
     largest: Annotated[int, setting("Largest vector", "Numbers of the longest vectors.", ge=16, le=1 << 26)] = 1 << 20
     seconds: Seconds = 20.0
     threads: Annotated[int, setting("Threads", "Of torch.", ge=1, le=256)] = 1

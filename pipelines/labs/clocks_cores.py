@@ -26,8 +26,6 @@ STEPS = 1_000_000
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What is multiplied, and for how long."""
-
     n: Annotated[int, setting("Size", "Rows and columns of the matrices.", ge=32, le=8192)] = 512
     seconds: Seconds = 12.0
 

@@ -37,8 +37,6 @@ POINTS = 6
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How long each net is trained."""
-
     frames: Annotated[
         int, setting("Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000)
     ] = 100_000
@@ -180,9 +178,8 @@ def judge(result: Result) -> Finding:
     why = (
         f"After {format_integer(low_rank.frames[-1])} frames of training, base at 30 % of its size by low rank makes "
         f"{ci(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
-        f"{base.divergences[-1]:.2g}), with 30 % of its weights {ci(errors['sparse'])} times "
-        f"({apart(sparse)}); a small net taught by a large one makes {ci(taught)} times the errors of one "
-        "taught by labels."
+        f"{base.divergences[-1]:.2g}), with 30 % of its weights {ci(errors['sparse'])} times ({apart(sparse)}); a "
+        f"small net taught by a large one makes {ci(taught)} times the errors of one taught by labels."
     )
     figures: dict[str, float | None] = {
         "low_rank_over_base_errors": errors["low-rank"].ratio,

@@ -23,8 +23,6 @@ FEW = 4
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
-    """How many workers, and how much is trained."""
-
     workers: Annotated[int, setting("Workers", "Workers of every way.", ge=2, le=64)] = 5
     """More than four, as the claim has it."""
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128

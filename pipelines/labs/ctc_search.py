@@ -38,8 +38,6 @@ ROWS: Final = 50
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is decoded, and for how long."""
-
     vocabulary: Vocabulary = 5000
     speech_s: Words = 60.0
     share: Annotated[

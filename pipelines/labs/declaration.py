@@ -1,8 +1,7 @@
 """What a lab declares: the claim, its parameters, what measures, judges and draws it, and what follows.
 
-Light on purpose: the window lists labs in a process that loads neither numba nor torch. What there is to draw
-stands in `chart`, what may come of it in `verdicts`. Here are also the parameters that several labs have, each with one
-text.
+Light on purpose: the window lists labs in a process that loads neither numba nor torch. What there is to draw stands in
+`chart`, what may come of it in `verdicts`. Here are also the parameters that several labs have, each with one text.
 """
 
 from __future__ import annotations

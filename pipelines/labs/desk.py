@@ -46,16 +46,7 @@ Times = dict[str, list[float]]
 """Seconds per call by variant, in order of the rounds; row r of all variants is of one round."""
 
 
-def per_call(
-    operations: Mapping[str, float] | None = None,
-    bytes_min: float = 0.0,
-    bytes_max: float | None = None,
-    working_set_bytes: float = 0.0,
-    *,
-    transferred: float = 0.0,
-    threads: int = 1,
-    device: str = "",
-) -> Cost:
+def per_call(operations: Mapping[str, float], moved: float = 0.0, working_set_bytes: float = 0.0) -> Cost:
     """The cost law of a stage by what one call does: operations by class ("gemm", "fma", "scalar", "exp"), bytes moved.
 
     Spans of a desk count their calls as the first work count.
@@ -64,15 +55,8 @@ def per_call(
     def law(value: float) -> Linear:
         return Linear(per_work=(value, 0.0, 0.0))
 
-    return Cost(
-        {name: law(count) for name, count in (operations or {}).items()},
-        law(bytes_min),
-        law(bytes_min if bytes_max is None else bytes_max),
-        working_set_bytes,
-        law(transferred),
-        threads,
-        device=device,
-    )
+    counts = {name: law(count) for name, count in operations.items()}
+    return Cost(counts, law(moved), law(moved), working_set_bytes)
 
 
 class Desk:
@@ -101,13 +85,9 @@ class Desk:
         self._tiles = 0
 
     def progress(self, what: str, share: float | None = None) -> None:
-        """Say what is being done and how much of it is done (0…1, None: unknown)."""
-        self._say(what, None if share is None else self._first + self._share * min(share, 1.0))
-
-    def checked_progress(self, what: str, share: float | None) -> None:
-        """As `progress`, of work that this may stop: raises Cancelled after a stop request."""
+        """Say what is being done and how much of it is done (0…1, None: unknown), or raise Cancelled, as `check`."""
         self.check()
-        self.progress(what, share)
+        self._say(what, None if share is None else self._first + self._share * min(share, 1.0))
 
     @contextmanager
     def part(self, first: float, last: float) -> Iterator[None]:

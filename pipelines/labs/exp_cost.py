@@ -41,8 +41,6 @@ Operations = dict[str, Work]
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is computed."""
-
     elements: Annotated[int, setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7)] = (
         4096
     )

@@ -31,8 +31,6 @@ def frames_of(batch: int) -> int:
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """Which model, and for how long."""
-
     model: Annotated[
         Literal["single-stream", "continuous"],
         setting("Model", "single-stream: one exp for 39 dimensions, as in textbooks. continuous: one for 13."),

@@ -34,8 +34,6 @@ JUDGED: Final = "shortlists (VQ), radius 0.8"
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """The model, and how much is measured."""
-
     components: Gaussians = 42
     speech_s: Compared = 7.0
     frames: Singly = 8

@@ -29,8 +29,6 @@ PARTS: Final = ("scoring", "search")
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is scored and searched."""
-
     vocabulary: Vocabulary = 5000
     frames: Annotated[int, setting("Frames", "Frames of the first utterance that a turn takes.", ge=1, le=10000)] = 100
     block: Annotated[int, setting("Block", "Frames given to the device at a time.", unit="frames", ge=1, le=256)] = 64

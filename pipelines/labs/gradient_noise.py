@@ -37,8 +37,6 @@ ONE_EACH = 8 * 16
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What may be changed."""
-
     frames: Annotated[
         int, setting("Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192)
     ] = 2048
@@ -67,7 +65,7 @@ def measure(params: Params, desk: Desk) -> Result:
     draw = np.random.default_rng(0)
     drawn, running = [], []
     for place, size in enumerate(steps):
-        desk.checked_progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
+        desk.progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
         with desk.span(f"minibatches of {size}"):
             drawn.append(distances(kernel, size, params.draws, draw).tolist())
             running.append(distances(kernel, size, params.draws, draw, running=True).tolist())

@@ -34,8 +34,6 @@ VARIANTS: Final[dict[str, str]] = {WHOLE: "all", ASKED: "active", AHEAD: "active
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """The net and the speech."""
-
     net: NetName = "base"
     vocabulary: Vocabulary = 5000
     speech_s: Annotated[
@@ -74,7 +72,7 @@ def measure(params: Params, desk: Desk) -> Result:
     recogniser.register(Recorder())
     replays = []
     for item, sound in spoken(desk.speech(), params.speech_s):
-        desk.checked_progress(f"decoding {item.name}", None)
+        desk.progress(f"decoding {item.name}", None)
         replays.append(replay(recogniser, recogniser.frontend.features(sound.samples, 0, NullLane())))
     scorer, first = recogniser.scorer, replays[0]
     begin, beyond = max(0, (len(first.active) - params.frames) // 2), sum(scorer.context)

@@ -33,8 +33,6 @@ RETRAINED: Final = "retrained"
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """The nets, and how much is measured."""
-
     net: NetName = "base"
     retrained: Annotated[str, setting("Retrained net", "The net that was factored and then trained on.")] = "low-rank"
     reference: Annotated[str, setting("Better net", "The net whose best senones the others are held against.")] = (
@@ -111,7 +109,7 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
     same = {name: [0] * len(speech) for name in names}
     for copy in range(params.copies + 1):
         for place, (item, sound) in enumerate(speech):
-            desk.checked_progress("changed copies of the speech", copy / (params.copies + 1))
+            desk.progress("changed copies of the speech", copy / (params.copies + 1))
             rng = np.random.default_rng([copy, place])
             change = data.draw(rng) if copy else data.Change()
             source = Source(file=str(item.path), span_s=(0.0, sound.duration_s))

@@ -29,8 +29,6 @@ LARGE, LARGE_ROUNDS = 2048, 3
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What is multiplied, and for how long."""
-
     n: Annotated[int, setting("Size", "Rows and columns of the matrices of the claim.", ge=8, le=4096)] = 200
     largest: Annotated[int, setting("Largest", "The largest size that is swept.", ge=32, le=16384)] = 4096
     seconds: Seconds = 18.0
@@ -179,11 +177,10 @@ def judge(result: SweepResult) -> Finding:
     }
     when = f"from {even} × {even} on" if even is not None else "at no size up to the largest"
     why = (
-        f"At {n} × {n} the product on {result.device} is {ci(faster)} times as fast as numpy's "
-        f"where its matrices are there, and {ci(with_copies)} times with copies ({us['there']:.3g} "
-        f"µs there, {us['product']:.3g} µs product, {us['back']:.3g} µs back, "
-        f"{us['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The first call "
-        f"took {1e3 * cold:.3g} ms."
+        f"At {n} × {n} the product on {result.device} is {ci(faster)} times as fast as numpy's where its matrices are "
+        f"there, and {ci(with_copies)} times with copies ({us['there']:.3g} µs there, {us['product']:.3g} µs product, "
+        f"{us['back']:.3g} µs back, {us['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The "
+        f"first call took {1e3 * cold:.3g} ms."
     )
     high = None if with_copies is None else with_copies.high
     same: Verdict = HOLDS if high is not None and high < 2.0 else FAILS

@@ -31,8 +31,6 @@ LARGEST_BY_ELEMENT: Final = 512
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """What may be changed."""
-
     n: Annotated[int, setting("Size", "Rows and columns of the square matrices.", ge=8, le=LARGEST_BY_ELEMENT)] = 256
     block: Annotated[int, setting("Block", "Columns that are taken at a time.", ge=1, le=4096)] = 64
     largest: Annotated[

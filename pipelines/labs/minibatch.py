@@ -19,8 +19,7 @@ from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
 LOW, HIGH = 256, 1024
 BASE_RATE = 0.2
-"""At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky
-2014)."""
+"""At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky 2014)."""
 RATES = (0.25, 1.0, 4.0)
 HIDDEN = (256, 256, 256)
 EXAMINED = 5000
@@ -32,8 +31,6 @@ ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How long each training may take."""
-
     seconds: Annotated[
         float,
         setting(

@@ -88,8 +88,6 @@ TEST = 1000
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is trained."""
-
     digits: Annotated[
         int, setting("Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000)
     ] = 1920
@@ -98,8 +96,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Passes(msgspec.Struct, frozen=True, kw_only=True):
-    """One model on one device: seconds of each pass, its parts in each pass, and how many test digits were
-    right."""
+    """One model on one device: seconds of each pass, its parts in each pass, and how many test digits were right."""
 
     seconds: list[float]
     parts: dict[str, list[float]]
@@ -259,10 +256,9 @@ def judge(result: Result) -> Finding:
     if not result.there:
         why = (
             f"{HALF}: loading is {percent(loading['small'], 1)} of the small model's pass and "
-            f"{percent(loading['large'], 1)} of the large one's, so that "
-            f"a device that computed in no time could gain {bounds[0]:.3g} and "
-            f"{bounds[1]:.3g} times at most; {percent(small.right)} of {format_integer(TEST)} new digits are "
-            "recognised."
+            f"{percent(loading['large'], 1)} of the large one's, so that a device that computed in no time could gain "
+            f"{bounds[0]:.3g} and {bounds[1]:.3g} times at most; {percent(small.right)} of {format_integer(TEST)} new "
+            "digits are recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
     gains = gains_of(result)

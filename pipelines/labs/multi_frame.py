@@ -21,8 +21,6 @@ STEPS: Final = (2, 3, 4)
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is measured."""
-
     vocabulary: Vocabulary = 5000
     speech_s: Words = 60.0
     frames: InBlocks = 48

@@ -38,8 +38,6 @@ SHOWN_BATCHES = 8
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
-    """How much is trained."""
-
     most: Annotated[int, setting("Workers", "The longest pipeline that is run.", ge=2, le=LAYERS)] = 4
     batch: Annotated[int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=4096)] = 128
     batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000)] = 40
@@ -52,8 +50,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
 class Result(Measured, frozen=True, kw_only=True):
     """Costs of layers (seconds of a minibatch by round, forward and backward), splits, curves, spans of the last round.
 
-    `curves`: one worker first, the longest pipeline last. `devices`: GPUs, or cores where
-    there are none.
+    `curves`: one worker first, the longest pipeline last. `devices`: GPUs, or cores where there are none.
     """
 
     batch: int
@@ -161,11 +158,10 @@ def judge(result: Result) -> Finding:
     model = {k: simulated(result, k) for k in SIMULATED}
     what = f"{result.devices} core{'s' if result.devices > 1 else ''}"
     why = (
-        f"On {what}, 2 workers are {ci(speed)} times as fast as one, {longest.workers} are "
-        f"{ci(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
-        f"is {shared.loss_text(loss)} that without delay. Devices that compute as one core here and "
-        f"transfer in no time would give {model[2]:.3g}× on 2 and {model[4]:.3g}× on 4 (simulated from the "
-        "layers' times)."
+        f"On {what}, 2 workers are {ci(speed)} times as fast as one, {longest.workers} are {ci(speed_of_most)} times; "
+        f"with gradients {', '.join(map(str, delays))} updates late the loss is {shared.loss_text(loss)} that without "
+        f"delay. Devices that compute as one core here and transfer in no time would give {model[2]:.3g}× on 2 and "
+        f"{model[4]:.3g}× on 4 (simulated from the layers' times)."
     )
     costs = [seconds(f) + seconds(b) for f, b in zip(result.forward, result.backward, strict=True)]
     figures: dict[str, float | None] = {

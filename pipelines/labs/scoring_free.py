@@ -42,8 +42,6 @@ WHOLE, SCORING, FREE = "whole", "scoring", "free"
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is decoded, and for how long."""
-
     vocabulary: Vocabulary = 5000
     speech_s: Annotated[
         float,

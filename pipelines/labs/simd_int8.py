@@ -34,8 +34,6 @@ COMPARED: Final = 100
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """Which net, and for how long."""
-
     net: NetName = "base"
     frames: Annotated[int, setting("Frames", "Frames of real speech that a turn scores.", ge=1, le=1000)] = 16
     seconds: Seconds = 16.0

@@ -38,8 +38,6 @@ LIMITS: Final = tuple(float(v) for v in np.round(np.geomspace(0.001, 3.0, 36), 4
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """The net, and for how long."""
-
     net: NetName = "base"
     retrained: Annotated[str, setting("Retrained net", "The net that was pruned and then trained on.")] = "sparse"
     speech_s: Words = 30.0
@@ -144,12 +142,11 @@ def judge(result: Result) -> Finding:
     are_small: Verdict = HOLDS if small >= SMALL_SHARE else FAILS
     errors = {name: round(count) for name, count in result.by_variant["word_errors"].items()}
     why = (
-        f"{percent(small)} of the weights are below {SMALL}. With {JUDGED} % of them left, "
-        f"single weights are {ci(gains['csr', frames])} times as fast as dense in blocks of {frames} "
-        f"and {ci(gains['csr', 1])} times frame by frame; blocks of 16 {ci(gains['blocks', frames])} "
-        f"and {ci(gains['blocks', 1])} times. Of {result.counts['words']:.0f} words "
-        f"{counted(errors['whole'], 'is', 'are')} wrong before pruning, {errors['pruned']} "
-        f"after it and {errors['retrained']} retrained."
+        f"{percent(small)} of the weights are below {SMALL}. With {JUDGED} % of them left, single weights are "
+        f"{ci(gains['csr', frames])} times as fast as dense in blocks of {frames} and {ci(gains['csr', 1])} times "
+        f"frame by frame; blocks of 16 {ci(gains['blocks', frames])} and {ci(gains['blocks', 1])} times. Of "
+        f"{result.counts['words']:.0f} words {counted(errors['whole'], 'is', 'are')} wrong before pruning, "
+        f"{errors['pruned']} after it and {errors['retrained']} retrained."
     )
     numbers: dict[str, float | None] = {"below_0_1_share": small, "words": result.counts["words"]}
     numbers |= {f"{name}_word_errors": float(count) for name, count in errors.items()}

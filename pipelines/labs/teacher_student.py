@@ -19,8 +19,6 @@ NETS: Final = {TEACHER: "large", TAUGHT: "small", LABELS: "small-hard"}
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is measured."""
-
     speech_s: Words = 60.0
     frames: InBlocks = 48
     seconds: Seconds = 8.0

@@ -31,8 +31,6 @@ FRAMES = 2000 * 360_000
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """How much is trained."""
-
     batch: Annotated[int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=8192)] = 256
     steps: Annotated[int, setting("Steps", "Minibatches that are trained on.", ge=2, le=100_000)] = 120
 
@@ -107,7 +105,7 @@ def measure(params: Params, desk: Desk) -> Result:
     with desk.step() as number:
         book.copy("weights there", net.vector, on_host, number)
     for step in range(params.steps):
-        desk.checked_progress("training, each transfer in the ledger", 0.3 + 0.7 * step / params.steps)
+        desk.progress("training, each transfer in the ledger", 0.3 + 0.7 * step / params.steps)
         x, y = lessons.batch(step, params.batch)
         x_there, y_there = torch.empty_like(x, device=where), torch.empty_like(y, device=where)
         with desk.step() as number:

@@ -32,8 +32,6 @@ BLOCK: Final = 64
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    """The model and the codebooks."""
-
     components: Gaussians = 42
     codewords: Annotated[
         int, setting("Codewords", "Codebooks go in powers of four up to this number of codewords.", ge=16, le=4096)

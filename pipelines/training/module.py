@@ -72,8 +72,7 @@ class FeedForward(nn.Module):
     def answers(self, frames: torch.Tensor) -> list[torch.Tensor]:
         """Logits f32 [n, senones] of each head for frames f32 [n, left + 1 + right, features].
 
-        Products are taken in bfloat16 with float32 sums, which is faster where the processor
-        has instructions for it.
+        Products are taken in bfloat16 with float32 sums, which is faster where the processor has instructions for it.
         """
         x = ((frames.to(self.mean.device) - self.mean) * self.scale).flatten(1)
         with torch.autocast(x.device.type, torch.bfloat16):

@@ -1,9 +1,8 @@
 """The training loop: soft targets from a teacher, Adam, checkpoints to go on from.
 
-Minimises the cross-entropy of softmax(teacher / T) and softmax(net / T), T the recipe's temperature
-(Hinton 2015; for acoustic nets Li et al. 2014). The teacher answers for the next batch while this one is learnt,
-in a thread of its own. The same recipe, data and number of threads give the same net, bit for bit, in one go
-or in many.
+Minimises the cross-entropy of softmax(teacher / T) and softmax(net / T), T the recipe's temperature (Hinton 2015; for
+acoustic nets Li et al. 2014). The teacher answers for the next batch while this one is learnt, in a thread of its own.
+The same recipe, data and number of threads give the same net, bit for bit, in one go or in many.
 """
 
 from __future__ import annotations
