@@ -7,7 +7,7 @@ import argparse
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
 
     changes = dict(settings.parse_assignment(text) for text in arguments.set)
     with ExitStack() as stack:
-        sessions = [stack.enter_context(closing(Session.open(path))) for path in arguments.session]
+        sessions = [stack.enter_context(Session.open(path)) for path in arguments.session]
         ran = recorded(sessions, changes)
         name = str(sessions[0].meta.get("preset", ""))
     arms = [settings.assign(config, changes) for config in ran.configs]

@@ -19,7 +19,6 @@ only where p is below 0.05 / 4, or where the interval lies within 0.98…1.02.
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             outcome = execute(request, control, progress, order=order)
         status = _pipeline.status(outcome.state, outcome.problems, stop)
-        with closing(Session.open(out)) as session:
+        with Session.open(out) as session:
             tree = compare.report(session, frames=arguments.json)
     except BadInput:
         if arguments.out is None:  # nobody has named it, and it has nothing to compare
@@ -102,7 +101,7 @@ def _decided(path: Path) -> bool:
     from profiler.session.reader import Session
 
     try:
-        with closing(Session.open(path)) as session:
+        with Session.open(path) as session:
             overall = compare(session).overall
     except (BadInput, OSError):  # nothing to compare yet
         return False

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -60,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     with ExitStack() as stack:
-        a = stack.enter_context(closing(Session.open(arguments.a)))
-        b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
+        a = stack.enter_context(Session.open(arguments.a))
+        b = stack.enter_context(Session.open(arguments.b)) if arguments.b else None
         found = report(a, b, frames=arguments.json)
     _output.print_report(found, arguments, document)
     slower = found["overall"]["verdict"] == A_FASTER

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     moved = _recorded.moved_files(arguments.set)
-    with closing(Session.open(arguments.session)) as session:
+    with Session.open(arguments.session) as session:
         again = _recorded.prepare(session, moved)
         parts = breakdown(session, again.first_frame, again.last_frame)
         spoken, path = session.utterances, session.path

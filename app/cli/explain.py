@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "in place of SESSION."
             )
         moved = _recorded.moved_files(arguments.set)
-        with closing(Session.open(arguments.session)) as session:
+        with Session.open(arguments.session) as session:
             again = _recorded.prepare(session, moved)
             config, notes = again.config, again.notes
             stages = breakdown(session, again.first_frame, again.last_frame).stages

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     # The list of written files goes to the stream without data.
     streamed = Path(STANDARD_OUTPUT)
     news = sys.stderr if any(path == streamed for _, path in tables) else sys.stdout
-    with closing(Session.open(arguments.session)) as session:
+    with Session.open(arguments.session) as session:
         for form, path in tables:
             form.write(session, path)
             if path != streamed:

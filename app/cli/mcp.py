@@ -15,7 +15,7 @@ import io
 import os
 import re
 import sys
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -151,7 +151,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     def report(session: str) -> Tree:
         """Where the time of a session went: RTF, word errors, categories, stages with verdicts, percentiles, slowest
         frames and words, settings and machine. Lists that are cut say of how many."""
-        with closing(opened(session)) as recording:
+        with opened(session) as recording:
             return finite(recording.report())
 
     @tool
@@ -159,13 +159,13 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         """Compare two sessions, or the arms of one A/B session: time of B / time of A with interval and verdict for
         each stage, word errors, what differs, and warnings."""
         with ExitStack() as stack:
-            both = [stack.enter_context(closing(opened(name))).session for name in (a, b) if name is not None]
+            both = [stack.enter_context(opened(name)).session for name in (a, b) if name is not None]
             return finite(verb.report(*both))
 
     @tool
     def predict(session: str, factors: dict[str, float]) -> Tree:
         """Predict the RTF of a session with the time of stages or groups multiplied: {"scoring": 0.5}; 0 is free."""
-        with closing(opened(session)) as recording:
+        with opened(session) as recording:
             return finite(fields(recording.predict(factors), "rtf", "predicted_rtf", "assumptions"))
 
     @tool
@@ -174,7 +174,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         inserted; null without a reference) and its reference."""
         if longest < 0:
             raise BadInput(f"longest must be a number of words from 0, not {longest}.")
-        with closing(opened(session)) as recording:
+        with opened(session) as recording:
             return finite(slowest_words(recording.words(), longest))
 
     return serves

@@ -14,7 +14,7 @@ processing and first time), and those of `compare` under `comparison`. `--select
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 from app.cli import _output, _recorded, compare
 from profiler.errors import BadInput
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("--select is of one session; a comparison of two is of whole utterances.")
     with ExitStack() as stack:
         names = [name for name in (arguments.session, arguments.other) if name is not None]
-        sessions = [stack.enter_context(closing(Session.open(name))) for name in names]
+        sessions = [stack.enter_context(Session.open(name)) for name in names]
         comparison = compare.report(*sessions, frames=arguments.json) if len(sessions) == 2 else None
         if arguments.json:
             trees = [Recording(session).report(arguments.select or ()) for session in sessions]

@@ -22,7 +22,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from app.cli import _output, _pipeline, tail
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if request.out is None:
         tree = _without_session(outcome, chosen.config)
     else:
-        with closing(Session.open(request.out)) as session:
+        with Session.open(request.out) as session:
             tree = report.report(session)
     _output.print_report(tree, arguments, report_lines.document)
     if request.out is not None and not arguments.json:

@@ -18,7 +18,6 @@ Two keys of the JSON object say what the run took of the machine; what was not m
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from app.cli import _output, _recorded
 from app.model import report_lines
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.labs import record
     from profiler.session.reader import Session
 
-    with closing(Session.open(arguments.session)) as session:
+    with Session.open(arguments.session) as session:
         tree = report(session, selected=_recorded.selected(arguments, session))
         run_of = record.read(session.meta)
     if run_of is not None:

@@ -19,7 +19,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,7 +134,7 @@ def _follow(
             host, started(), out, replace=replace, resume=resume, steering=steering, message=hear, progress=progress
         )
         state = following.run()
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         tree = report.report(session)
     _output.print_report(tree, arguments, report_lines.document)
     if not arguments.json:

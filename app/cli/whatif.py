@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     factors = [whatif.parse_factor(text) for text in arguments.scale]
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     with ExitStack() as stack:
-        session = stack.enter_context(closing(Session.open(arguments.session)))
+        session = stack.enter_context(Session.open(arguments.session))
         again = _recorded.prepare(session)
         start = whatif.unchanged(breakdown(session, again.first_frame, again.last_frame))
         whatif.scaled(start, factors)  # a wrong name is found before anything slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,7 +120,7 @@ def last_of(files: Sequence[Path], name: str) -> Past | None:
     """The newest of `files` that is a run of the lab `name` with a verdict; None where there is none."""
     for file in files:
         try:
-            with closing(Session.open(file)) as session:
+            with Session.open(file) as session:
                 found = record.read(session.meta)
                 when = session.meta.get("created_wall") or 0.0
         except (OSError, ValueError):

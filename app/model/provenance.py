@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -146,7 +146,7 @@ def remove_if_empty(path: Path) -> bool:
 
     track = CostTrack()
     try:
-        with closing(Session.open(path)) as session:
+        with Session.open(path) as session:
             track.update(session)
             if track.n_frames or session.state == "recording":
                 return False

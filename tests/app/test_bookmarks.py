@@ -1,7 +1,6 @@
 """Bookmarks lie in a file next to the session, are marked on the time axis, and are selected by their notes."""
 
 import json
-from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
@@ -82,7 +81,7 @@ NO_LISTS = {
 
 @pytest.mark.slow
 def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(qtbot, window, finished):
-    with closing(Session.open(finished)) as session:
+    with Session.open(finished) as session:
         number = str(session.meta["session_id"]).encode()
     opened = window()
     for content, says in NO_LISTS.items():
@@ -116,7 +115,7 @@ def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(qtbot, opene
     bookmark(qtbot, opened, 1.0, 2.0, "kept")
     copy = tmp_path / "copy.asrs"
     opened.files.copy_to(finished, copy)
-    with closing(Session.open(copy)) as session:
+    with Session.open(copy) as session:
         assert read(session) == [Bookmark(100, 200, "kept")]
     binned: list[str] = []
     bin = SimpleNamespace(moveToTrash=lambda path: binned.append(path) or True)

@@ -71,7 +71,7 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
         tables = "stage", "lane", "cost", "config", "utterance", "peaks", "marker", "counter", "calibration", "clock"
         found = {table: sorted(db.execute(f"SELECT * FROM {table}"), key=repr) for table in tables}
         found["meta"] = sorted(db.execute("SELECT * FROM meta WHERE key <> 'writer'"))
-    with closing(Session.open(path)) as session:
+    with Session.open(path) as session:
         found["spans"] = [(session.spans.tobytes(),)]
         found["samples"] = [
             (name, *(values.tobytes() for values in session.samples(name))) for name in session.sample_names
@@ -130,7 +130,7 @@ def test_ctrl_c_stops_the_run_there(host, there, tmp_path):
         _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGINT, stderr
     assert "Traceback" not in stderr
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state == "stopped"
         assert len(session.spans)
     assert rows(out) == rows(original(there))
@@ -167,13 +167,13 @@ def test_toggles_act_there_and_what_is_refused_is_said(host, there, tmp_path):
         steering.send({"do": "start", "config": {}})  # no command that steers
         steering.send({"do": "quit"})
         wait_until(lambda: any(message["event"] == "refused" for message in messages))
-        with closing(Session.open(out)) as session:
+        with Session.open(out) as session:
             wait_until(lambda: session.refresh() and any(m.key == "frames.skip" for m in session.markers))
     finally:
         steering.stop()
         thread.join(PATIENCE_S)
     assert not [message for message in messages if message["event"] == "error"]
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state == "stopped"
         assert [config.tree["frames"]["skip"] for config in session.configs] == [1, 2]
     assert rows(out) == rows(Path(started.session))
@@ -202,7 +202,7 @@ def test_a_signal_ends_a_recording_process_in_order(tmp_path):
     wait_for_frames(recorded)
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: not control_of(recorded).exists())
-    with closing(Session.open(recorded)) as session:
+    with Session.open(recorded) as session:
         assert session.state == "stopped"
 
 
@@ -212,11 +212,11 @@ def test_a_killed_run_is_a_crashed_session_here(host, there, tmp_path):
     with decoding("run", "--on", "gpu", *PACED, "--out", out) as process:
         assert process.poll() is None
         wait_for_frames(out)
-        with closing(Session.open(original(there))) as session:
+        with Session.open(original(there)) as session:
             os.kill(session.meta["writer"]["pid"], signal.SIGKILL)
         process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state == "crashed"
         assert len(session.spans)
 

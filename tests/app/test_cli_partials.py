@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import time
-from contextlib import closing
 
 import pytest
 
@@ -32,7 +31,7 @@ def test_partial_results_arrive_in_a_pipe_when_the_session_says(bundled_speech, 
             now, shown = time.perf_counter_ns(), json.loads(line)
             seen.append((now, shown["utterance"], shown["chunk"]))
     assert child.wait() == 0
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         about = {one.name: session.meta[f"stream/{one.id}"] for one in session.utterances}
         later = [(now - about[name]["origin_ns"] - about[name]["shown_ns"][chunk]) * 1e-6 for now, name, chunk in seen]
         tree = word_latency.as_dict(session)

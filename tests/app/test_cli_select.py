@@ -1,7 +1,6 @@
 """`show` and `report` with --select: the figures of a stretch are those of the window's selection, words included."""
 
 import json
-from contextlib import closing
 
 import pytest
 from command_line import here, python
@@ -35,7 +34,7 @@ def test_a_stretch_has_the_figures_of_its_frames(sample):
 
 
 def test_an_utterance_a_bookmark_and_a_stage_are_selected_by_name(sample):
-    with closing(Session.open(sample)) as session:
+    with Session.open(sample) as session:
         write(session, [Bookmark(200, 550, "noise")])
         two = session.utterances[1]
     try:

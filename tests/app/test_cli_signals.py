@@ -4,7 +4,6 @@ import shutil
 import signal
 import sys
 import time
-from contextlib import closing
 
 import pytest
 from command_line import decoding
@@ -29,7 +28,7 @@ def test_the_session_is_closed(verb, number, bundled_speech, tmp_path):
     assert "Traceback" not in stderr
     # An A/B that was stopped before both arms were heard has nothing to compare, and says so.
     assert process.returncode in {128 + signal.Signals[number], *((2,) if verb == "ab" else ())}
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state == "stopped"
         assert 0 < sum(one.audio_s for one in session.utterances) < 30
     assert not list(tmp_path.glob("*-wal"))
@@ -43,7 +42,7 @@ def test_a_second_signal_is_not_waited_with(bundled_speech, tmp_path):
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=PATIENCE_S)
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state in ("stopped", "failed")
 
 
@@ -57,7 +56,7 @@ def test_nohup_is_respected(bundled_speech, tmp_path):
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         assert session.state == "closed"
 
 

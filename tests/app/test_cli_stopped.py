@@ -4,7 +4,6 @@ import json
 import signal
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +39,7 @@ def test_what_stood_still_is_outside_and_has_its_place(bundled_speech, tmp_path)
             process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
-    with closing(Session.open(out)) as session:
+    with Session.open(out) as session:
         tiling = [stage.id for stage in session.stages.values() if stage.group in TILING]
         tiles = session.spans[np.isin(session.spans["stage"], tiling)]
         blocks = np.isin(tiles["stage"], [stage.id for stage in session.stages.values() if stage.group == "decode"])

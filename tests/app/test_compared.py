@@ -1,6 +1,5 @@
 """What a comparison shows next to its ratios: words that differ, and how the time of single frames is spread."""
 
-from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,7 +44,7 @@ def test_utterances_with_other_words_come_with_the_worst_first(monkeypatch):
 
 def test_times_per_frame_are_those_of_the_frames_compared(tmp_path):
     paths = [write_sample(tmp_path / f"{seed}.asrs", frames=1024, utterance_frames=256, seed=seed) for seed in (1, 2)]
-    with closing(Session.open(paths[0])) as a, closing(Session.open(paths[1])) as b:
+    with Session.open(paths[0]) as a, Session.open(paths[1]) as b:
         compared = compare(a, b)
         rows = {row["name"]: row for row in msgspec.to_builtins(frame_times(compared))}
         assert {WHOLE, "score.gaussians", "search.emit"} <= rows.keys()

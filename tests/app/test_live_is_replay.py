@@ -2,7 +2,6 @@
 
 import threading
 import time
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +65,7 @@ def test_live_and_replay_show_the_same_numbers(bundled_speech, tmp_path, monkeyp
     assert started.wait(PATIENCE_S)
     seen: dict[int, list[Any]] = {}
     read_anew: dict[int, int] = {}
-    with closing(Session.open(path)) as live:
+    with Session.open(path) as live:
         track = CostTrack()
         while run.is_alive() or live.state == "recording":
             if not live.refresh():
@@ -83,7 +82,7 @@ def test_live_and_replay_show_the_same_numbers(bundled_speech, tmp_path, monkeyp
         whole = models(live, track, track.n_frames)
         frames = track.n_frames
     assert seen
-    with closing(Session.open(path)) as session:
+    with Session.open(path) as session:
         track = CostTrack()
         track.update(session)
         assert track.n_frames == frames

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,5 +58,5 @@ def test_the_first_page_opens_it(qtbot, window):
 
 def test_a_session_of_a_device_names_it_in_pictures() -> None:
     (path,) = [p for p in sample_sessions() if "h100" in p.name]
-    with closing(Session.open(path)) as session:
+    with Session.open(path) as session:
         assert "NVIDIA H100" in provenance_of(session)["machine"]

@@ -1,7 +1,6 @@
 """The Lab page: cards, one lab, run and stop without other runs, a real lab, and what the window loads for it."""
 
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import lab_worker
@@ -269,7 +268,7 @@ def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
     assert past.record.parameters.largest_mib == 1
     assert past.record.finding.why in lab.detail.card.accessibleDescription()
     assert lab.detail.card.grab().toImage() != empty
-    with closing(Session.open(past.path)) as session:
+    with Session.open(past.path) as session:
         assert session.state == "closed"
 
 
