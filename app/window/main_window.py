@@ -282,6 +282,12 @@ class MainWindow(FirstWindow):
             self._palette = Palette(self.actions_, self, partial(search_results.presets_and_settings, self))
         self._palette.open_over(self)
 
+    def open_keys(self) -> None:
+        from app.style.plain_text import open_dialog
+        from app.window.palette import KeySheet
+
+        open_dialog(KeySheet(self.actions_, self))
+
     def show_result(self, page: QWidget, asked: bool) -> bool:
         """Show the page of a task, on another page of the window only if somebody asks for it; whether it is shown."""
         shown = asked or (self.made_desk is not None and self.pages.currentWidget() is self.made_desk)
@@ -302,7 +308,7 @@ class MainWindow(FirstWindow):
     def _register_again(self) -> None:
         """Bring the actions about layouts and bookmarks up to date, which somebody made or deleted."""
         if self.made_desk is not None:
-            from app.window.actions.selection import register_bookmarks
+            from app.window.actions.commands import register_bookmarks
             from app.window.actions.views import register_layouts
 
             register_bookmarks(self.actions_, self)

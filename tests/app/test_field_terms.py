@@ -9,7 +9,7 @@ from app.model.pipeline import Pipeline
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.window.actions.actions import Action, Registry
-from app.window.actions.selection import SCOPES
+from app.window.actions.commands import SCOPES
 from app.window.bars.topbar import TopBar
 from app.window.form.form import PipelineForm
 from pipelines.audio.word_errors import ErrorCount, Transcribed

@@ -56,7 +56,6 @@ class Registry(QObject):
         self._window = window
         self._actions: dict[str, Action] = {}
         self._qactions: dict[str, QAction] = {}
-        self._why_not: dict[str, str] = {}
 
     def add(self, action: Action) -> QAction:
         """Register ``action``; a duplicate id or key is a programming error."""
@@ -83,7 +82,6 @@ class Registry(QObject):
         """Register actions in place of those whose id begins with `prefix`."""
         for old in [action_id for action_id in self._actions if action_id.startswith(prefix)]:
             del self._actions[old]
-            self._why_not.pop(old, None)
             made = self._qactions.pop(old)
             self._window.removeAction(made)
             made.deleteLater()
@@ -116,8 +114,7 @@ class Registry(QObject):
         for key, action in self._actions.items():
             made = self._qactions[key]
             why = action.enabled.unavailable_reason() or ""
-            if self._why_not.get(key) != why:
-                self._why_not[key] = why
+            if made.property(WHY_NOT) != why:
                 made.setEnabled(not why)
                 made.setProperty(WHY_NOT, why)
                 set_tip(made, why or action.help or action.text)

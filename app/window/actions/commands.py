@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
 from app.export import formats
 from app.model.conditions import Condition
+from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE, Kind
 from app.model.toggles import Toggle
-from app.style.plain_text import open_dialog
+from app.style.plain_text import TextQuestion, ask_text, open_dialog
 from app.style.theme import theme
 from app.window.actions import exporting
-from app.window.actions.actions import Action, Registry
-from app.window.actions.selection import register_bookmarks, selection_actions
+from app.window.actions.actions import SUBMENU, Action, Registry
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "commands")
 
-ZOOM_STEP = 1.4
-PAN_STEP = 0.2
+ZOOM_STEP, PAN_STEP = 1.4, 0.2
+
+SCOPES: Final = tuple(f"scope.{kind}" for kind in (LIVE, CHANGE, RANGE, WHOLE))  # The choices of the chip
+
+OF_SESSION: Final = "bookmarks."  # Ids of the actions about the bookmarks of a session begin so
 
 
 def register(actions: Registry, window: MainWindow) -> None:
     """Register the actions of ``window`` that need no views."""
-    for action in (*_file(window), *_run(window), *_help(window), *_view(window), *selection_actions(window)):
+    for action in (*_file(window), *_run(window), *_help(window), *_view(window), *_selection(window)):
         actions.add(action)
 
 
@@ -202,11 +205,6 @@ def _help(w: MainWindow) -> list[Action]:
 
         open_dialog(help_pages.PAGES[name](w))
 
-    def show_keys() -> None:
-        from app.window.palette import KeySheet
-
-        open_dialog(KeySheet(w.actions_, w))
-
     def open_folder() -> None:
         from app.window.notices import open_outside
         from profiler.files.paths import sessions_dir
@@ -218,9 +216,70 @@ def _help(w: MainWindow) -> list[Action]:
 
     return [
         add("help.palette", tr("Commands…"), w.open_palette, "Ctrl+Shift+P"),
-        add("help.keys", tr("Keys"), show_keys, "?"),
+        add("help.keys", tr("Keys"), w.open_keys, "?"),
         add("help.terms", tr("Terms"), partial(show, "terms"), "F1"),
         add("help.doctor", tr("What works here"), partial(show, "doctor")),
         add("help.sessions", tr("Folder of sessions"), open_folder),
         add("help.about", tr("About asrscope"), partial(show, "about")),
     ]
+
+
+def _selection(w: MainWindow) -> list[Action]:
+    """The actions that are there whatever session is shown."""
+    add, when = partial(Action, _group()), w.when
+    axis, playhead, history = w.axis, w.playhead, w.history
+    selects = partial(add, enabled=when.has_session)
+    step, uses = partial(add, repeats=True), partial(add, enabled=when.has_selection)
+    back, forward = map(Condition, (history.back_unavailable_reason, history.forward_unavailable_reason))
+    from_here = partial(partial, playhead.select_from)
+    drag = tr("Selects the range in view; a drag across a chart selects another")
+    beside = tr("Breakdown, roofline and statistics show it next to what is selected later")
+    note = tr("Keeps the range with a note next to the session; of a bookmark, changes the note")
+    scopes: tuple[tuple[Kind, str, str], ...] = (
+        (LIVE, tr("Scope: the last 3 s"), tr("All figures are of the newest frames")),
+        (CHANGE, tr("Scope: since the last change"), tr("All figures are of the settings in force")),
+        (RANGE, tr("Scope: a range, what is in view"), drag),
+        (WHOLE, tr("Scope: the whole run"), tr("All figures are of everything up to the cursor")),
+    )
+
+    def is_scope(kind: Kind) -> bool:
+        from app.model.scope import scope_of  # not before the window has been painted
+
+        session, end = playhead.session, playhead.cursor_frame
+        return session is not None and scope_of(session, end, axis.scope, axis.selected_frames).kind == kind
+
+    return [
+        *(
+            selects(f"scope.{kind}", text, partial(axis.choose_scope, kind), help=help, checked=partial(is_scope, kind))
+            for kind, text, help in scopes
+        ),
+        selects("view.select", tr("Select this utterance"), playhead.select_utterance, "U"),
+        selects("view.from", tr("Select from the cursor on"), from_here(True), "I"),
+        selects("view.to", tr("Select up to the cursor"), from_here(False), "O"),
+        step("view.back", tr("Back: selection, range, stage"), history.back, "Alt+Left", back),
+        step("view.forward", tr("Forward: selection, range, stage"), history.forward, "Alt+Right", forward),
+        uses("view.pin", tr("Pin the selection as baseline"), lambda: axis.pin(axis.selected), "Shift+B", help=beside),
+        add("view.unpin", tr("Unpin the baseline"), lambda: axis.pin(None), enabled=when.has_baseline),
+        uses("bookmark.add", tr("Bookmark the selection…"), partial(ask_note, w), "Ctrl+B", help=note),
+    ]
+
+
+def register_bookmarks(actions: Registry, w: MainWindow) -> None:
+    """Register the actions about the bookmarks of the session shown, in place of those that were."""
+    add, can = partial(Action, _group()), Condition(w.bookmarks.delete_unavailable_reason)
+    made = [add(f"{OF_SESSION}delete", tr("Delete this bookmark"), w.bookmarks.delete, enabled=can)]
+    for number, one in enumerate(w.bookmarks.all, start=1):
+        text = tr("Go to bookmark: {0}").format(one.note)
+        made.append(add(f"{OF_SESSION}go.{number}", text, partial(w.bookmarks.go_to, one)))
+    actions.replace(OF_SESSION, made)
+
+
+def ask_note(w: MainWindow) -> TextQuestion | None:
+    frames, known = w.axis.selected_frames, w.bookmarks.selected
+    if frames is None:
+        return None
+    return ask_text(w, tr("Bookmark"), tr("Note"), known.note if known else "", partial(w.bookmarks.add, frames))
+
+
+def _group() -> str:
+    return f"{tr('View')}{SUBMENU}{tr('Selection')}"

@@ -18,7 +18,7 @@ from app.style.plain_text import Button, Elided, Label, add_entry, describe, new
 from app.style.theme import theme
 from app.widgets import DropButton, Switch
 from app.window.actions.actions import ActionButton, Registry
-from app.window.actions.selection import SCOPES
+from app.window.actions.commands import SCOPES
 from app.window.bars.live_toggle import LiveToggle
 from app.window.bars.scope_chip import ScopeChip
 from pipelines.config import presets
