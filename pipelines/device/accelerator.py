@@ -11,7 +11,7 @@ import functools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -37,13 +37,26 @@ REBASE_NS = 1_000_000_000
 So times are counted from an event no longer ago than this."""
 
 
+def _translating_losses(method: Callable[Concatenate[Own, P], Result]) -> Callable[Concatenate[Own, P], Result]:
+    """`method`; where the device is lost, which any call may be the first to notice, DeviceLost in one sentence."""
+
+    @functools.wraps(method)
+    def guarded(self: Own, *args: P.args, **kwargs: P.kwargs) -> Result:
+        try:
+            return method(self, *args, **kwargs)
+        except RuntimeError as problem:
+            raise self._translated(problem) from None
+
+    return guarded
+
+
 class _Torch(Device):
     """What torch's devices have in common. `backend`: the module, torch.cuda, torch.xpu or torch.mps."""
 
     copies_wait = True
 
-    def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...]) -> None:
-        super().__init__(name, name, streams)
+    def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor]) -> None:
+        super().__init__(name, name, STREAMS)
         self._backend, self._empty = backend, empty
 
     def free_bytes(self) -> int | None:
@@ -65,18 +78,23 @@ class _Torch(Device):
         lost.__cause__ = problem
         return lost
 
+    @_translating_losses
+    def run(self, stream: int, work: Callable[[], object]) -> None:
+        with self._on(stream):
+            work()
 
-def _translating_losses(method: Callable[Concatenate[Own, P], Result]) -> Callable[Concatenate[Own, P], Result]:
-    """`method`; where the device is lost, which any call may be the first to notice, DeviceLost in one sentence."""
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
+        return self._empty(shape, dtype=dtype, pin_memory=pinned and self.can_pin)
 
-    @functools.wraps(method)
-    def guarded(self: Own, *args: P.args, **kwargs: P.kwargs) -> Result:
-        try:
-            return method(self, *args, **kwargs)
-        except RuntimeError as problem:
-            raise self._translated(problem) from None
+    @_translating_losses
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """An uninitialised tensor in the stream's own memory; that of torch's own stream no other stream waits for."""
+        with self._on(stream):
+            return self._empty(shape, dtype=dtype, device=self.where)
 
-    return guarded
+    def _on(self, stream: int) -> AbstractContextManager[object]:
+        """Make a context in which torch gives what it is asked to `stream`."""
+        return nullcontext()
 
 
 class TorchDevice(_Torch):
@@ -86,7 +104,7 @@ class TorchDevice(_Torch):
     can_pin = True
 
     def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor]) -> None:
-        super().__init__(name, backend, empty, STREAMS)
+        super().__init__(name, backend, empty)
         self._streams = [backend.Stream() for _ in STREAMS]
         self.can_capture = hasattr(backend, "CUDAGraph")
         self._spare: list[Event] = []
@@ -139,22 +157,8 @@ class TorchDevice(_Torch):
             self._spare.append(event)
 
     @_translating_losses
-    def run(self, stream: int, work: Callable[[], object]) -> None:
-        with self._on(stream):
-            work()
-
-    @_translating_losses
     def follow(self, stream: int, event: Event) -> None:
         self._streams[stream].wait_event(event)
-
-    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        return self._empty(shape, dtype=dtype, pin_memory=pinned)
-
-    @_translating_losses
-    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor in the stream's own memory; that of torch's own stream no other stream waits for."""
-        with self._on(stream):
-            return self._empty(shape, dtype=dtype, device=self.where)
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         """A graph of CUDA; all graphs share one pool of memory, as they run one after the other.
@@ -207,7 +211,7 @@ class QueueDevice(_Torch):
     def __init__(
         self, name: str, backend: Any, empty: Callable[..., Tensor], clock: Callable[[], int] = now_ns
     ) -> None:
-        super().__init__(name, backend, empty, STREAMS)
+        super().__init__(name, backend, empty)
         self._clock = clock
         backend.synchronize()
 
@@ -222,17 +226,6 @@ class QueueDevice(_Torch):
         if not event.at_ns:
             self._synchronize()
             event.at_ns = self._clock()
-
-    @_translating_losses
-    def run(self, stream: int, work: Callable[[], object]) -> None:
-        work()
-
-    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        return self._empty(shape, dtype=dtype)
-
-    @_translating_losses
-    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        return self._empty(shape, dtype=dtype, device=self.where)
 
     @_translating_losses
     def _synchronize(self) -> None:

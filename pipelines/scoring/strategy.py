@@ -161,8 +161,7 @@ class Strategy(FrameScorer, Generic[Family]):
 
     @abstractmethod
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
-        """Work by the settings `gmm` from the next block on; `prepared`: what `needs` made for them, which may be
-        large."""
+        """Work by the settings `gmm` from the next block on; `prepared`: what was made for them (it may be large)."""
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         self._family.begin_some(features, meter)

@@ -72,7 +72,7 @@ def configured(family, method, **changes):
 
 def lists_of(prepared):
     """The shortlists of what `vq` prepared."""
-    return prepared[0] if isinstance(prepared, tuple) else prepared
+    return prepared[0] if type(prepared) is tuple else prepared
 
 
 def scored(strategy, family, features, block=64):

@@ -7,7 +7,7 @@ mean and variance of all the Gaussians of its panels together. The panels are th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -44,8 +44,7 @@ def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
     return of_gaussians and of_frames  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
+class Clusters(NamedTuple):
     """`of_panel` uint16 [groups, streams, slots]; `gaussians` f32 [streams, K/16, 2·D + 1, 16]; `log_weights` f32
     [groups, streams, slots, 16]: the part of each Gaussian's constant that is its weight; `sizes` int64
     [streams, K]: panels in each cluster."""
@@ -56,7 +55,7 @@ class Clusters:
     sizes: Array
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         return int(self.sizes.shape[1])
 
 

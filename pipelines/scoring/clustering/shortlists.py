@@ -14,8 +14,7 @@ is left without a Gaussian.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -38,8 +37,7 @@ AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shortlists:
+class Shortlists(NamedTuple):
     """For each stream, codeword and group the panels to compute, in the order of memory.
 
     `items` uint8: panels; those of stream s, codeword k and group g are

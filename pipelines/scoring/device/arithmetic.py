@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.device import COMPUTE, DeviceWork
 from profiler.arrays import Array
@@ -28,8 +27,7 @@ Give = Callable[[str, Callable[[], object], int, Counts], None]
 """Lets the device do a step, recorded as this stage: for some frames, with these work counts."""
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """Where and in which number type to compute."""
 
     work: DeviceWork

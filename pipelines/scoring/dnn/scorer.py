@@ -8,9 +8,8 @@ kept with the float32 weights that it was made of, for another arithmetic on the
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -42,8 +41,7 @@ NET = "net"
 """Layer of what is prepared (`LayeredScorer._parts`)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ready:
+class Ready(NamedTuple):
     """An arithmetic, and the net (read and made smaller) that it was made of, under its key; None: the model's own."""
 
     arithmetic: Arithmetic

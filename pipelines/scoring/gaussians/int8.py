@@ -8,7 +8,7 @@ step. An inverse deviation is one of 255 levels of the Gaussian's largest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -28,8 +28,7 @@ MIN_REACH = 1e-3  # deviations
 LOOK = 20_000  # Gaussians that the scale is taken from
 
 
-@dataclass(frozen=True, eq=False)
-class Int8Gaussians:
+class Int8Gaussians(NamedTuple):
     """8-bit Gaussians in panels of 16, and how a frame is put on their scale.
 
     `panels` uint8 [groups, streams, slots, 64 · pairs + 128]: means and inverse deviations [pairs, 2, 32], then

@@ -42,7 +42,7 @@ class _Clustered(Strategy[Family]):
         return Need(size, partial(clusters.cluster, p.gaussians, p.identity, size))
 
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
-        self._clusters, self._expand = prepared, min(gmm.selection.expand, prepared.count)
+        self._clusters, self._expand = prepared, min(gmm.selection.expand, prepared.number)
         self._densities = aligned((MAX_FRAMES, *prepared.sizes.shape))
         self._expanded = np.zeros(prepared.sizes.shape, np.uint64)
 
@@ -54,7 +54,7 @@ class _Clustered(Strategy[Family]):
         return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
-        return self._expand / self._clusters.count
+        return self._expand / self._clusters.number
 
 
 class Continuous(_Clustered[ContinuousGmm]):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 LOOKUP = "score.lookup"
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """`scores` f32 [streams, K, senones]: log-likelihoods of one stream at its codewords."""
 
     codebook: Codebook

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -54,8 +55,7 @@ class Step:
         return (term for part in self.parts for term in part)
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(NamedTuple):
     """`trunk`: steps that look at several times; `head`: those after, with weights, each of which takes the one before.
 
     The first of the head may look at several times of the trunk, whose values are put side by side for it. `period`: of
