@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, Value
-from pipelines.config.conditions import MIXTURES
+from pipelines.config import MIXTURES, Config, ConfigError, Value
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.whatif import Line, Prediction
 

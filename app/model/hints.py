@@ -10,8 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from app.model.pipeline import Pipeline
 from app.model.recent import Memory
 from app.model.runs import Runs
-from pipelines.config import Config, presets
-from pipelines.config.conditions import MIXTURES
+from pipelines.config import MIXTURES, Config, presets
 
 REMEMBERED = "hints"  # Under this key, the ids of hints that are over
 

@@ -17,8 +17,7 @@ import assets
 from app.model.configurations import settings_before
 from app.model.word_latency import milliseconds
 from pipelines import config as settings
-from pipelines.config import Config
-from pipelines.config.conditions import MIXTURES
+from pipelines.config import MIXTURES, Config
 from profiler.clock import FRAME_S
 from profiler.errors import BadInput
 from profiler.files import inputs

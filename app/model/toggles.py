@@ -13,7 +13,7 @@ from PySide6.QtCore import QCoreApplication
 
 from pipelines import config as settings
 from pipelines.config import Config, Option, Value
-from pipelines.config.options import Toggle as Declared
+from pipelines.config import Toggle as Declared
 
 if TYPE_CHECKING:
     from app.model.pipeline import Pipeline

@@ -14,7 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from pipelines.run.request import Decoded
+    from profiler.session.model import Utterance
 
 Kind = Literal["same", "substituted", "deleted", "inserted"]
 SAME: Kind = "same"
@@ -242,24 +246,7 @@ class ErrorCount:
         return cls(errors, words, errors * by_characters, words * by_characters)
 
 
-class Decoded(Protocol):
-    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def reference(self) -> str | None: ...
-    @property
-    def errors(self) -> int | None: ...
-    @property
-    def reference_words(self) -> int | None: ...
-    @property
-    def epochs(self) -> Sequence[int]: ...
-
-
-def errors_of(utterance: Decoded) -> ErrorCount | None:
+def errors_of(utterance: Utterance | Decoded) -> ErrorCount | None:
     """Word errors of an utterance as its session has them, or None where it counts for no word error rate.
 
     One without a word of reference does not, nor one that was stopped, nor one that was decoded under more than
@@ -270,17 +257,13 @@ def errors_of(utterance: Decoded) -> ErrorCount | None:
     return ErrorCount.of(utterance.errors, utterance.reference_words, (utterance.reference or "").split())
 
 
-def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
+def word_errors(utterances: Iterable[Utterance | Decoded]) -> ErrorCount:
     """Word errors of all utterances that count, all decoded with the same settings.
 
     One that was decoded again counts once, as it was decoded last.
     """
-    return total_of(last_of_each(utterances).values())
-
-
-def last_of_each(utterances: Iterable[Decoded]) -> dict[tuple[str, str], ErrorCount]:
-    """Word errors of each utterance that counts, by name and file, as it was decoded last."""
-    return {(u.name, u.path): count for u in utterances if (count := errors_of(u)) is not None}
+    last = {(u.name, u.path): count for u in utterances if (count := errors_of(u)) is not None}
+    return total_of(last.values())
 
 
 def total_of(counts: Iterable[ErrorCount]) -> ErrorCount:
@@ -295,7 +278,7 @@ class Transcribed(NamedTuple):
     of: int
 
 
-def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
+def transcribed(utterances: Iterable[Utterance | Decoded]) -> Transcribed:
     known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
 

@@ -4,15 +4,18 @@ The window imports this package, so it must load nothing heavier than msgspec.
 """
 
 from pipelines.config.audio import SOUND, Audio
+from pipelines.config.conditions import MIXTURES
 from pipelines.config.gmm import Gmm
 from pipelines.config.graph import Graph
 from pipelines.config.options import (
     ConfigError,
     Option,
+    Toggle,
     Value,
     assign,
     check,
     get,
+    options_of,
     replace,
     setting,
     to_dict,
@@ -35,8 +38,8 @@ from pipelines.config.tree import (
 from profiler.session.facts import flatten
 
 __all__ = [
-    "COURSE", "FOLDER", "SOUND", "Audio", "Config", "ConfigError", "Gmm", "Graph", "Option", "Search", "Value",
-    "assign", "assign_with_folder", "check", "flatten", "found_again", "from_dict", "get", "kept", "of_files",
-    "option", "options", "parse_assignment", "replace", "setting", "to_dict", "unavailable_reason", "value_text",
-    "value_texts", "with_folder",
+    "COURSE", "FOLDER", "MIXTURES", "SOUND", "Audio", "Config", "ConfigError", "Gmm", "Graph", "Option", "Search",
+    "Toggle", "Value", "assign", "assign_with_folder", "check", "flatten", "found_again", "from_dict", "get",
+    "kept", "of_files", "option", "options", "options_of", "parse_assignment", "replace", "setting", "to_dict",
+    "unavailable_reason", "value_text", "value_texts", "with_folder",
 ]  # fmt: skip

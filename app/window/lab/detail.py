@@ -15,8 +15,7 @@ from app.views.labs.ranges import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin, chart_menu
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
-from pipelines.config import Value
-from pipelines.config.options import options_of
+from pipelines.config import Value, options_of
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import without_code
 from profiler.plain import one_line
