@@ -64,11 +64,10 @@ def test_score_errors_are_those_of_the_definition(quick, items):
 
 
 def test_skipping_halves_the_work_and_costs_scores(quick, items):
-    found = audit(assign(quick, {"frames.skip": 2}), items, quiet, never)
+    found = audit(assign(quick, {"frames.skip": 2}), items[:1], quiet, never)
     assert found.shares["senones"] == pytest.approx(0.5, abs=0.01)
-    assert found.near.mean is not None
     assert found.near.mean > 0.3
-    assert 0.2 < (found.agreement or 0) < 0.95
+    assert 0.2 < found.agreement < 0.95
 
 
 def utterance(errors: int, exact: int, words: int) -> AuditedUtterance:
@@ -131,14 +130,6 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(items, bundled_s
     text = capsys.readouterr().out
     assert "which is the exact one in 100.0 % of the frames" in text
     assert "Without transcripts the word errors are not known." in text
-
-
-def test_a_refusal_comes_before_any_work(capsys):
-    words = ["audit", "--set", "gmm.senones=ci", "--set", "gmm.selection.method=top-n"]
-    assert main(words) == 2
-    sentence = capsys.readouterr().err
-    assert "gmm.selection.method=top-n acts only with gmm.senones = all" in sentence
-    assert sentence.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,6 @@ def test_the_command_without_flite_or_text_says_what_it_trains_on(base, voice, t
     assert "minutes of the bundled demonstration utterances (too little)" in out
 
 
-def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
-    assert training.main(["--model", str(tmp_path / "nowhere")]) == 2
-    assert "is not a directory" in capsys.readouterr().err
-
-
 def test_training_sentences_are_neither_tested_nor_tuned_on(tmp_path, monkeypatch):
     from assets.speech import build
     from pipelines.training.corpus.data import sentences
