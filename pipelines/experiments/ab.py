@@ -32,15 +32,11 @@ from profiler.plain import one_line
 from profiler.session.reader import Session
 from profiler.session.writer import Journal
 
-WARM_UP_PASSES = 1
-"""Passes that do not count."""
-
+WARM_UP_PASSES = 1  # Passes that do not count
 NAMES = ("A", "B")
 
 STEP = "decoding both arms in turn"
-
-MOST_AGAIN: Final = 3
-"""Of an item, one after the other: on a machine that often stands still an end must come."""
+MOST_AGAIN: Final = 3  # Of an item, one after the other: on a machine that often stands still an end must come
 
 
 @dataclass(frozen=True)
@@ -101,11 +97,9 @@ class Interleaved:
         ]
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
-        """Warm up, then decode every item `repeat` times by each arm."""
         decoder.run(self._turns(decoder, items, journal))
 
     def _turns(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:
-        """The items in order, the decoder switched to the right arm before each."""
         threads = {arm.config.threads for arm in self._arms}
         pools = ThreadpoolController() if len(threads) > 1 else None
         order = turns(len(NAMES), len(items), self._passes(journal))
@@ -163,8 +157,7 @@ def differences(a: Config, b: Config) -> list[str]:
     return [key for key in keys if settings.get(a, key) != settings.get(b, key)]
 
 
-VOICES: Final = ("assets", "speech")
-"""The folders of the bundled voices, wherever the program lay that decoded them."""
+VOICES: Final = ("assets", "speech")  # The folders of the bundled voices, wherever the program lay that decoded them
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane, Recorder
 NEAR_NAT: Final = 20.0
 """Senones this far below a frame's best decide little: at the usual acoustic scale 2 of the 13 nat of the beam."""
 
-MAX_KEPT: Final = 6000
-"""Frames of an utterance whose exact scores are kept for all that is compared with them: 120 MB."""
+MAX_KEPT: Final = 6000  # Frames of an utterance whose exact scores are kept for all that is compared with them: 120 MB
 
 EXACT: Final[dict[str, Value]] = {
     "frames.skip": 1,
@@ -62,7 +61,6 @@ class Difference:
     largest: float = 0.0
 
     def add(self, delta: Array) -> None:
-        """Take in the differences of some scores."""
         if len(delta):
             absolute = np.abs(delta)
             self.total += float(absolute.sum(dtype=np.float64))
@@ -71,7 +69,6 @@ class Difference:
 
     @property
     def mean(self) -> float | None:
-        """Mean of |Δ| in nat; None where nothing was compared."""
         return self.total / self.scores if self.scores else None
 
 
@@ -127,17 +124,14 @@ class Audit:
 
     @property
     def count(self) -> Count:
-        """Word errors of the configuration."""
         return sum((u.count for u in self.utterances if u.count), Count())
 
     @property
     def exact_count(self) -> Count:
-        """Word errors of exact scoring."""
         return sum((u.exact_count for u in self.utterances if u.exact_count), Count())
 
     @property
     def wer_change(self) -> float | None:
-        """Word error rate of the configuration less that of exact scoring."""
         words = self.exact_count.reference_words
         return (self.count.errors - self.exact_count.errors) / words if words else None
 
@@ -158,7 +152,6 @@ class Audit:
 
 
 def exact_of(config: Config) -> Config:
-    """Return `config` with exact scoring, otherwise unchanged."""
     return settings.assign(config, EXACT)
 
 
@@ -227,7 +220,6 @@ class _Counted:
         self.lane: Lane = self._recorder.lane("audit")
 
     def settle(self) -> None:
-        """Add up what was recorded since the last call."""
         spans = np.frombuffer(self.lane.take(), SPAN)
         for stage in self._recorder.stages:
             mine = spans[spans["stage"] == stage.id]
@@ -304,7 +296,6 @@ def _compare(
 
 
 def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]) -> str:
-    """Decode by the exact scores; returns the words."""
     search = recogniser.search
     search.start(0)
     for at in range(0, exact.n, MAX_FRAMES):

@@ -37,15 +37,11 @@ from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import SPAN, NullLane, Recorder
 
 ROUNDS: Final = 5
-MOST_ROUNDS: Final = 15
-"""With those that say nothing, on a busy machine."""
-
+MOST_ROUNDS: Final = 15  # With those that say nothing, on a busy machine
 LEAST_OWN: Final = 0.25
 """Part of its time that a block must have had the processor: what remains after taking more off is mostly error."""
 
-UNIT_FRAMES: Final = 100
-"""Frames by which a time per frame is multiplied, because times are whole nanoseconds."""
-
+UNIT_FRAMES: Final = 100  # Frames by which a time per frame is multiplied, because times are whole nanoseconds
 MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""
 
@@ -220,7 +216,6 @@ class _Again:
                 self._ns[way].append(ns / frames[way])
 
     def explanation(self, table: RoofTable) -> Explanation:
-        """Build the explanation from the rounds."""
         if not self.rounds:
             raise BadInput(
                 "Other programs had the processor for most of the time, so that nothing can be said of the "

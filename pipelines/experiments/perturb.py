@@ -41,12 +41,9 @@ from profiler.spans import Recorder
 SMALL_PRESET: Final = "gmm-quick"
 """Its graph of 1 000 words is what the search shrinks to: a fifth, and built in seconds."""
 
-CACHE_SHARE: Final = 0.75
-"""Of the second-level cache that a shrunk model may fill: features and results lie there too."""
+CACHE_SHARE: Final = 0.75  # Of the second-level cache that a shrunk model may fill: features and results lie there too
 TYPICAL_L2: Final = 1 << 20
-ALONE_S: Final = 3.0
-"""Audio that the scorer alone goes through per round."""
-
+ALONE_S: Final = 3.0  # Audio that the scorer alone goes through per round
 COMPONENTS: Final = "gmm.components"
 NET_TYPE: Final = "dnn.dtype"
 VOCABULARY: Final = "graph.vocabulary"
@@ -137,7 +134,6 @@ def _shorter(name: str, config: Config, group: str) -> Change:
 
 
 def _other(name: str, config: Config, key: str, usual: str, wanted: str) -> Change:
-    """Choice `wanted` in place of the usual one."""
     now = settings.get(config, key)
     if now != usual:
         raise _Unavailable(f"{key} is {now} already")
@@ -299,7 +295,6 @@ class ScorerAlone:
         self.taken = rerun.Taken(self._recorder, costs, roof_table)
 
     def score(self, features: Array) -> None:
-        """Score f32 [frames, 39] block by block."""
         clock, first = self._recorder.clock, self._frame
         scorer, block = self._scorer, self._block
         scorer.reset()

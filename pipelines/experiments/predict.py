@@ -24,12 +24,8 @@ from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Prediction
 from profiler.machine.roofs.table import RoofTable
 
-BUDGET_S: Final = 8.0
-"""Both decode in turns for about so long: at least as many rounds as a comparison has."""
-
-FREE: Final = ("pace", "loop")
-"""Settings that change when frames come, and not what they cost."""
-
+BUDGET_S: Final = 8.0  # Both decode in turns for about so long: at least as many rounds as a comparison has
+FREE: Final = ("pace", "loop")  # Settings that change when frames come, and not what they cost
 ON_A_DEVICE: Final = ("device", "search.device")
 OF_THE_PROCESSOR: Final = "a trial follows the processor alone, and not what a device does meanwhile"
 

@@ -32,9 +32,7 @@ from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs.cpu import ASSUMED_CACHE_BYTES
 from profiler.spans import Lane, NullLane, Recorder
 
-ELSEWHERE: Final = 2
-"""Other scorers, or searches, whose data lie elsewhere."""
-
+ELSEWHERE: Final = 2  # Other scorers, or searches, whose data lie elsewhere
 RUN: Final = "in the run"
 HOT: Final = "hot"
 COLD: Final = "cold"
@@ -119,7 +117,6 @@ class OfScoring(Replays):
             )
 
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
-        """Make scorers with the same parameters once more: what is read and packed again lies elsewhere."""
         config = self._recogniser.config
         self._elsewhere: list[LayeredScorer] = []
         for _ in range(ELSEWHERE):
@@ -132,7 +129,6 @@ class OfScoring(Replays):
         self._scorer.note()
 
     def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
-        """Score the block again in every way."""
         scorer, first = self._scorer, self._elsewhere[0]
         yield HOT, _hot(lambda: self._once(scorer)), n
         self._cold()
@@ -196,7 +192,6 @@ class OfSearch(Replays):
             )
 
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
-        """Make searches over copies of the graph."""
         self._name = recorder.stages[self._stage].name
         config, search = self._recogniser.config, self._recogniser.search
         assert isinstance(search, Viterbi)

@@ -41,17 +41,11 @@ from profiler.session.model import LaneInfo, StageInfo, Utterance
 from profiler.session.writer import NullWriter
 from profiler.spans import SPAN, Cost, NullLane, Recorder
 
-STRETCH_S: Final = 12.0
-"""Audio that an arm decodes per round: half a second to three seconds of work."""
-
+STRETCH_S: Final = 12.0  # Audio that an arm decodes per round: half a second to three seconds of work
 WARM_UP_ROUNDS: Final = 1
 MIN_ROUNDS, MAX_ROUNDS = 4, 12
-BUDGET_S: Final = 40.0
-"""Rounds are taken for about so long, within the two limits."""
-
-FOLDER_KEY: Final = "model_directory"
-"""The setting that names a folder; every other text names a file."""
-
+BUDGET_S: Final = 40.0  # Rounds are taken for about so long, within the two limits
+FOLDER_KEY: Final = "model_directory"  # The setting that names a folder; every other text names a file
 NO_SETTINGS: Final[Mapping[str, Value]] = {}
 AT_ONCE: Final[Mapping[str, Value]] = {"pace": 0, "loop": False}
 """Settings of what is decoded once, as fast as possible."""
@@ -291,7 +285,6 @@ class Taken:
         self._pieces: list[Piece] = []
 
     def add(self, lane: DrainedLane, piece: Piece) -> None:
-        """Take the spans of `piece` out of the lane."""
         self._spans.append(lane.drain())
         self._pieces.append(piece)
 
@@ -321,7 +314,6 @@ class Runner:
         """Word errors and words of the transcript by file."""
 
     def decode(self, item: Item) -> None:
-        """Decode one file."""
         if self._recogniser.config != self._config:
             self._recogniser.configure(self._config, self._prepared)
         # Another arm may have made the shared stages known to its own recorder.

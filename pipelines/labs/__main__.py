@@ -37,7 +37,6 @@ class LabWorker(worker.Worker):
     def execute(
         self, command: Mapping[str, object], control: Control, running: Callable[[Path | None], None]
     ) -> tuple[list[str], str]:
-        """Run the lab of a `start` command; see `Worker.execute`."""
         from pipelines.labs.running import Request, execute
 
         try:

@@ -126,8 +126,7 @@ def in_blocks(a: F32, b: F32, out: F32, block: int) -> None:
 # Weights float32 [outputs, inputs] and x [inputs] in C order; `out` [outputs] is overwritten. The compiler may fuse a
 # multiplication with an addition, and neither reorder additions nor use vectors.
 
-STEP = 8
-"""Vanhoucke, Senior & Mao (2011) unroll by 8 with 4 sums."""
+STEP = 8  # Vanhoucke, Senior & Mao (2011) unroll by 8 with 4 sums
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})

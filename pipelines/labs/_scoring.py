@@ -224,5 +224,4 @@ def points(difference: Ratio | None) -> str:
 
 
 def percent_wrong(variants: Iterable[Decoded]) -> tuple[float | None, ...]:
-    """Word error rates in %."""
     return tuple(None if each.wer is None else 100 * each.wer for each in variants)

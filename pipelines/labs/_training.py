@@ -23,14 +23,9 @@ from profiler.analysis.comparison.statistics import Ratio
 if TYPE_CHECKING:
     from pipelines.training.parallel.job import Job, Piece, Report, Task
 
-NO_LOSS: Final = 1.05
-"""Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth."""
-
-PROCESS_BYTES: Final = 400 << 20
-"""Memory of a worker apart from its net: Python, torch, and the labelled frames."""
-
-GROUPS: Final = {"send": "transfer", "wait": "idle"}
-"""Of a session's stages; what is not here computes."""
+NO_LOSS: Final = 1.05  # Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth
+PROCESS_BYTES: Final = 400 << 20  # Memory of a worker apart from its net: Python, torch, and the labelled frames
+GROUPS: Final = {"send": "transfer", "wait": "idle"}  # Of a session's stages; what is not here computes
 
 
 class Workers(Parameters, frozen=True, kw_only=True):

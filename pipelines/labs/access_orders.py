@@ -19,18 +19,10 @@ from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.verdicts import Finding, all_of, at_least
 
 WORD: Final = 4
-STRIDES: Final = (1, 4, 16, 64, 256, 1024)
-"""In words: 4 bytes to a page."""
-
-LINE: Final = 16
-"""Words of a cache line of 64 bytes."""
-
-DEAR, OVERLAPPED = 5.0, 2.0
-"""Times an access in order, at least: along a chain, and at random."""
-
-ACCESSES: Final = 1 << 14
-"""Of one call."""
-
+STRIDES: Final = (1, 4, 16, 64, 256, 1024)  # In words: 4 bytes to a page
+LINE: Final = 16  # Words of a cache line of 64 bytes
+DEAR, OVERLAPPED = 5.0, 2.0  # Times an access in order, at least: along a chain, and at random
+ACCESSES: Final = 1 << 14  # Of one call
 IN_ORDER, STRIDED, RANDOM, CHAIN = "in order", "a line apart", "at random", "along a chain"
 
 
@@ -72,7 +64,6 @@ def stride(size: int, words: int) -> Work:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Every way over data of every size (in bytes), then every stride (in bytes) over the largest."""
     largest = params.largest_mib << 20
     sizes = [size for k in range(20) if (size := 16384 << 2 * k) < largest]
     by_size = Sweep(

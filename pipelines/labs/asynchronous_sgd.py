@@ -18,10 +18,8 @@ from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, a
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)
 RATE = 0.1
-SAID_4 = 3.2
-"""Zhang et al. 2013, on 4 GPUs, without loss."""
-COMPUTING, EXCHANGE = ("gradient", "update", "local"), ("send", "wait")
-"""Kinds of work."""
+SAID_4 = 3.2  # Zhang et al. 2013, on 4 GPUs, without loss.
+COMPUTING, EXCHANGE = ("gradient", "update", "local"), ("send", "wait")  # Kinds of work
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
@@ -46,7 +44,6 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
     n = params.workers

@@ -46,7 +46,6 @@ def rungs(threads: int) -> list[Step]:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Take all rungs on one core and on all, round by round, until the time is over: seconds per byte."""
     from profiler.machine.describe import usable_cores
     from profiler.machine.roofs.timing import Effort
 

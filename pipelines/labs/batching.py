@@ -20,8 +20,7 @@ NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"
 VARIANTS: Final = (NET, MIXTURES, COLUMNS, ROWS)
 FRAME_MS: Final = 10.0
-FEW: Final = 8
-"""Frames that a turn of a scorer scores at least."""
+FEW: Final = 8  # Frames that a turn of a scorer scores at least
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -36,7 +35,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """The scorers of the program in blocks of every size, and bare products in both layouts."""
     from pipelines.labs._scoring import Scoring
 
     batches = [1 << k for k in range(8) if 1 << k <= params.largest]

@@ -18,9 +18,7 @@ from pipelines.labs.figures import ci, figure, format_integer, ratio_apart, valu
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
-MANY: Final = 1000
-"""Numbers that are added at once, or one by one: as many as a layer of a small net has."""
-
+MANY: Final = 1000  # Numbers that are added at once, or one by one: as many as a layer of a small net has
 PYTHON: Final = "Python loop"
 JUDGED: Final = ("numpy", "torch")
 
@@ -69,7 +67,6 @@ def additions(n: int, device: str | None) -> dict[str, Work]:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Every library over vectors of 1 number to the largest, four times as many each."""
     import torch  # noqa: F401  # before threads are limited, so that its own are
 
     sweep = Sweep(

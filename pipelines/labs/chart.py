@@ -22,8 +22,7 @@ class Axis(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-Values = tuple[float | None, ...]
-"""None: unavailable, left out of the drawing."""
+Values = tuple[float | None, ...]  # None: unavailable, left out of the drawing
 
 
 class Bars(msgspec.Struct, frozen=True, tag=True):

@@ -18,10 +18,8 @@ CLOCK, ONE, EVERY, DEVICE = "clock", "one", "every", "device"
 """The variants: a chain of one-cycle operations; the product on one core, on all and on the accelerator."""
 
 LAPTOP_HZ, LAPTOP_CORES = 3.1e9, 4
-K80_HZ, K80_CORES = 562e6, 4992
-"""Of its two processors together; the note says nearly 5 000."""
-A_CORE = 2.0
-"""Operations of a GPU's core per cycle: one multiply-add."""
+K80_HZ, K80_CORES = 562e6, 4992  # Of its two processors together; the note says nearly 5 000
+A_CORE = 2.0  # Operations of a GPU's core per cycle: one multiply-add
 STEPS = 1_000_000
 
 
@@ -31,7 +29,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """All in turns; the device's products are waited for."""
     import numpy as np
     import torch
 
@@ -71,7 +68,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def flops_per_s(n: int, seconds: float) -> float:
-    """Operations per second of a product of square matrices."""
     return 2 * n**3 / seconds
 
 

@@ -106,7 +106,6 @@ class _Exam:
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Train each on the shipped voices by its recipe with a smaller budget; nothing of it is kept."""
     import torch
 
     from pipelines.models import nets
@@ -132,7 +131,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
-    """Train by `recipe` with the trainer of the shipped nets, an exam at each point."""
     import torch
 
     from pipelines.training.train import begin

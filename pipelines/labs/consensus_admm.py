@@ -18,8 +18,7 @@ HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)
 RATE = 0.1
 RHOS = (0.01, 0.1, 1.0)
-FEW = 4
-"""Devices up to which the claim says nothing."""
+FEW = 4  # Devices up to which the claim says nothing
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
@@ -44,7 +43,6 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
     n, batches = params.workers, params.workers * params.local * params.exchanges

@@ -31,10 +31,8 @@ GRAPHS: Final[Mapping[str, Mapping[str, Value]]] = {
     "compact": {"graph.topology": "compact"},
     "minimal": {"graph.topology": "minimal"},
 }
-LEFT: Final = 0.6
-"""Of the time of the search, at most."""
-ROWS: Final = 50
-"""Outputs of the net in a second."""
+LEFT: Final = 0.6  # Of the time of the search, at most
+ROWS: Final = 50  # Outputs of the net in a second
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -47,7 +45,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """The same outputs of the net, searched in turns; errors by variant."""
     from pipelines.audio import word_errors as wer
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import front_end, open_model

@@ -30,18 +30,12 @@ if TYPE_CHECKING:
 TURN_S: Final = 0.004
 """A turn repeats a short call for so long: the clock and two Python calls are then below 0.01 % of it."""
 
-OPENMP: Final = "OMP_NUM_THREADS"
-"""What torch takes its number of threads from when it is imported."""
-
+OPENMP: Final = "OMP_NUM_THREADS"  # What torch takes its number of threads from when it is imported
 LONGEST_INNER: Final = 1 << 20
-LEAST_ROUNDS: Final = 7
-"""Rounds that are taken even when the time is over: fewer say little of the noise between them."""
-
+LEAST_ROUNDS: Final = 7  # Rounds that are taken even when the time is over: fewer say little of the noise between them
 MOST_ROUNDS: Final = 400
 ACCELERATORS: Final = ("cuda", "xpu", "mps")
-CALLS: Final = ("calls",)
-"""The work count of a stage."""
-
+CALLS: Final = ("calls",)  # The work count of a stage
 Times = dict[str, list[float]]
 """Seconds per call by variant, in order of the rounds; row r of all variants is of one round."""
 
@@ -100,7 +94,6 @@ class Desk:
             self._first, self._share = before
 
     def check(self) -> None:
-        """Raise Cancelled after a stop request."""
         if self.stopping():
             raise Cancelled
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 PLACES = ("both on the host", "both on the device", "one on each", "after .to(device)")
 OPERATIONS = ("add", "matrix product", "linear layer", "concatenate", "compare", "add in place", "add a scalar tensor")
-ALLOWED = "add a scalar tensor"
-"""What torch takes across devices: a tensor of no dimension counts as a number."""
-RULES = "privateuseone:0"
-"""Torch's name for third-party devices: its rules can be queried without a device."""
+ALLOWED = "add a scalar tensor"  # What torch takes across devices: a tensor of no dimension counts as a number
+RULES = "privateuseone:0"  # Torch's name for third-party devices: its rules can be queried without a device
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):

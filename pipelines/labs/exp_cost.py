@@ -22,22 +22,16 @@ from profiler.arrays import Array
 PYTHON: Final = "Python"
 CHEAP: Final = ("add", "multiply", "compare")
 OPERATIONS: Final = (*CHEAP, "exp")
-NONE: Final = "nothing"
-"""The operation that does all but one: the loop over a list, or a call for one element."""
+NONE: Final = "nothing"  # The operation that does all but one: the loop over a list, or a call for one element
 PAIRS: Final = "nothing, in pairs"
 DTYPES: Final = ("float32", "float64")
-LIMIT: Final = 5.0
-"""The note's values: uniform in (−5, 5), seed 0."""
-
-RESOLVED: Final = 0.05
-"""Share of the whole time; an operation that takes less cannot be distinguished from zero."""
-
+LIMIT: Final = 5.0  # The note's values: uniform in (−5, 5), seed 0
+RESOLVED: Final = 0.05  # Share of the whole time; an operation that takes less cannot be distinguished from zero
 CALLS, LIST_CALLS = 400, 5
 """Of a turn over arrays, which takes a millisecond: other programs interrupt it less often than the usual turns of
 four; and of one over lists."""
 
-Operations = dict[str, Work]
-"""Of one way of computing: what a call does, by operation."""
+Operations = dict[str, Work]  # Of one way of computing: what a call does, by operation
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -49,7 +43,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """All ways in turns, each on one thread."""
     import torch  # noqa: F401 - before the number of threads is set, which is then also torch's
 
     with desk.threads(1):
@@ -101,7 +94,6 @@ def in_python(items: int) -> Operations:
 
 
 def in_numpy(x: Array, y: Array) -> Operations:
-    """Into arrays that are there."""
     out, less = np.empty_like(x), np.empty(x.shape, np.bool_)
     a, b, c = x[:1].copy(), y[:1].copy(), out[:1].copy()
     return {
@@ -114,7 +106,6 @@ def in_numpy(x: Array, y: Array) -> Operations:
 
 
 def in_numba(x: Array, y: Array) -> Operations:
-    """As numpy's, the loops compiled here."""
     import numba
 
     kind = x.dtype.name

@@ -21,8 +21,7 @@ LIBRARY_BATCHES: Final = (1, 4, 16)
 SUM, BEST, LIBRARY_SUM, LIBRARY_BEST = "sum", "best", "library sum", "library best"
 """The variants: all Gaussians of a mixture summed, or the best one alone, by the program's scorer and by numpy."""
 
-FEW: Final = 8
-"""Frames that a turn scores at least: the shorter it is, the less often other programs come in between."""
+FEW: Final = 8  # Frames that a turn scores at least: the shorter it is, the less often other programs come in between
 
 
 def frames_of(batch: int) -> int:
@@ -44,7 +43,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Exact scoring and scoring by the best Gaussian, whose difference is what exponentials cost."""
     from pipelines.labs._scoring import Scoring
     from pipelines.scoring.continuous import pack
 

@@ -67,7 +67,6 @@ def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
 
 
 def inverse(ratio: Ratio | None) -> Ratio | None:
-    """1 / ratio."""
     return _mapped(ratio, lambda r: 1 / r)
 
 
@@ -131,13 +130,9 @@ PREFIXES: Final = (
     *((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")),
     *((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p")),
 )
-SHARE: Final = "share"
-"""A unit that is none: of shares of a whole, which are written in percent."""
-
+SHARE: Final = "share"  # A unit that is none: of shares of a whole, which are written in percent
 SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
-_DECIMAL: Final = re.compile(r"-?\d{1,3}(\.\d+)?")
-"""What `format_number` writes without powers of ten or spaces."""
-
+_DECIMAL: Final = re.compile(r"-?\d{1,3}(\.\d+)?")  # What `format_number` writes without powers of ten or spaces
 _RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

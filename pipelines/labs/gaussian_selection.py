@@ -29,8 +29,7 @@ FAMILIES: Final[dict[str, dict[str, Settings]]] = {
 JULIUS: Final = (0.21, 0.52)
 """Of the Gaussians' cost, what the three prunings of Julius leave: 52, 36 and 21 % (129 × 64 mixtures, Kyoto)."""
 
-JUDGED: Final = "shortlists (VQ), radius 0.8"
-"""The settings that the program comes with."""
+JUDGED: Final = "shortlists (VQ), radius 0.8"  # The settings that the program comes with
 
 
 class Params(Parameters, frozen=True, kw_only=True):

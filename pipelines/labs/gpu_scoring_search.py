@@ -21,9 +21,7 @@ from profiler.spans import NullLane, Recorder
 if TYPE_CHECKING:
     from pipelines.run.recogniser import Recogniser
 
-STAND_IN: Final = "torch-cpu"
-"""The device code on the processor, where there is no accelerator."""
-
+STAND_IN: Final = "torch-cpu"  # The device code on the processor, where there is no accelerator
 THREADS: Final = 2
 PARTS: Final = ("scoring", "search")
 

@@ -32,8 +32,7 @@ LEAST_FRAMES: Final = 64
 MIDDLE: Final = 64
 """At this size of a minibatch frames in order are held against frames drawn at random: two thirds of a second."""
 
-ONE_EACH = 8 * 16
-"""The note: with one image on each of 8 GPUs in 16 servers, a step has a minibatch of 128 already."""
+ONE_EACH = 8 * 16  # The note: with one image on each of 8 GPUs in 16 servers, a step has a minibatch of 128 already
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -57,7 +56,6 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Hear the frames through both nets, then draw minibatches."""
     desk.progress("hearing frames through two nets", 0.0)
     errors, hidden = errors_and_inputs(params.frames, desk)
     kernel = alike(errors, hidden)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from pipelines.config import Config
     from pipelines.scoring import Prepared
 
-LEAST_SAID, MOST_SAID = 0.25, 0.35
-"""The note: 25–35 % of the outputs are used in a frame."""
-
+LEAST_SAID, MOST_SAID = 0.25, 0.35  # The note: 25–35 % of the outputs are used in a frame
 BINS: Final = 20
 BLOCKS: Final = (1, 16)
 WHOLE: Final = "all outputs"
@@ -62,7 +60,6 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Decode lazily and record the requested senones, then score those repeatedly, in blocks of one and of 16."""
     from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
     from pipelines.run.recogniser import build
 

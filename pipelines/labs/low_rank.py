@@ -62,7 +62,6 @@ class Result(NetResult, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Words by the audit, one layer at a time by its scores, times in turns."""
     from pipelines.models import nets, shrink
     from profiler.machine.describe import usable_cores
 
@@ -184,7 +183,6 @@ def judge(result: Result) -> Finding:
 def picture(result: Result) -> Chart:
 
     def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
-        """Word errors and milliseconds per frame of nets over their sizes."""
         sizes = {net: 100 * result.size(net) for net in nets}
         wrong = percent_wrong(result.decoded[net] for net in nets)
         return (

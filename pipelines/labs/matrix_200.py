@@ -24,8 +24,7 @@ VARIANTS = ("numpy", "resident", "copied")
 NAMES = {"numpy": "numpy", "resident": "on the device", "copied": "on the device, copied each time"}
 PARTS = {"there": "host to device", "product": "product", "back": "device to host", "launch": "launch and wait"}
 SIZES = (32, 64, 128, 200, 512, 1024, 2048, 4096)
-LARGE, LARGE_ROUNDS = 2048, 3
-"""From this size on a product lasts so long that few rounds of one call each are enough."""
+LARGE, LARGE_ROUNDS = 2048, 3  # From this size on a product lasts so long that few rounds of one call each are enough
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -60,7 +59,6 @@ class _There:
         self.wait()
 
     def copied(self) -> None:
-        """There, product, back."""
         self.send()
         self.multiply()
         self.fetch()
@@ -101,7 +99,6 @@ class _There:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """The cold calls, the claim's size and the others, and the parts of a product with copies."""
     device, real = opened(desk)
     claimed = _There(device, params.n)
 

@@ -22,12 +22,8 @@ from profiler.arrays import F32
 
 ORDERS: Final = ("element", "column", "whole", "blocks")
 LIBRARIES: Final = ("numpy", "numba", "torch")
-
-FLOAT: Final = 4
-"""Bytes."""
-
-LARGEST_BY_ELEMENT: Final = 512
-"""Beyond, one product by element takes seconds in Python."""
+FLOAT: Final = 4  # Bytes
+LARGEST_BY_ELEMENT: Final = 512  # Beyond, one product by element takes seconds in Python
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -159,7 +155,6 @@ def sweeps(params: Params) -> list[Sweep]:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """All sweeps one after the other."""
     import torch  # noqa: F401  # before threads are limited, so that its own are
 
     with desk.threads(params.threads):
@@ -173,7 +168,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def gflops_per_s(n: int, seconds: float) -> float:
-    """10⁹ operations a second of a product of square matrices."""
     return 2e-9 * n**3 / seconds
 
 

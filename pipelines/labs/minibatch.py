@@ -24,8 +24,7 @@ RATES = (0.25, 1.0, 4.0)
 HIDDEN = (256, 256, 256)
 EXAMINED = 5000
 """Frames that the loss is taken of: as good as all that are taught unchanged, as the best of two sizes are close."""
-PIECES = 12
-"""Of each training: its curve has as many points."""
+PIECES = 12  # Of each training: its curve has as many points
 INPUT_BYTES = 15 * 39 * 4
 ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
 
@@ -59,7 +58,6 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """All trainings in turns, a piece of each per round."""
     import torch
 
     from pipelines.run.interleave import turns

@@ -38,8 +38,7 @@ GLYPHS: Final = (
     "01110100011000101111000010001001100",
 )
 """Rows of dots from the top (the HD44780's character table)."""
-TURN, SHEAR, MOVE, SCALE = 0.3, 0.25, 2.5, (2.4, 3.4)
-"""Radians, share, pixels, pixels per dot: by chance up to these."""
+TURN, SHEAR, MOVE, SCALE = 0.3, 0.25, 2.5, (2.4, 3.4)  # Radians, share, pixels, pixels per dot: by chance up to these
 NOISE = 0.08
 
 
@@ -76,13 +75,11 @@ def _between_dots(glyphs: F32, v: F32, u: F32) -> F32:
     return np.asarray(above * (1 - down) + below * down)
 
 
-MODELS = {"small": 16, "large": 128}
-"""Channels of the first of two convolutions; the second has twice as many."""
+MODELS = {"small": 16, "large": 128}  # Channels of the first of two convolutions; the second has twice as many
 BATCH = 64
 RATE = 0.05
 PARTS = {"loader": "loading", "there": "copying there", "computing": "computing", "back": "copying back"}
-GROUPS = ("overhead", "transfer", "scoring", "transfer")
-"""Of the stages of PARTS."""
+GROUPS = ("overhead", "transfer", "scoring", "transfer")  # Of the stages of PARTS
 SAID_CPU_S, SAID_GPU_S = 153.0, 83.0
 TEST = 1000
 
@@ -132,7 +129,6 @@ def model(channels: int) -> nn.Module:
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """A pass of each model on each device in turns."""
     import torch
 
     from pipelines.run.interleave import turns

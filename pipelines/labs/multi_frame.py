@@ -16,8 +16,7 @@ NET: Final = "multi-frame"
 WHOLE: Final = "every frame"
 COPIED, OWN = "copied", "own outputs"
 RULES: Final = {COPIED: "copy", OWN: "multi-frame"}
-STEPS: Final = (2, 3, 4)
-"""Of this many frames, one is computed through the hidden layers."""
+STEPS: Final = (2, 3, 4)  # Of this many frames, one is computed through the hidden layers
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -32,7 +31,6 @@ def variant(rule: str, step: int) -> str:
 
 
 def measure(params: Params, desk: Desk) -> NetResult:
-    """The same net and trunk in all ways, so that only what happens to the frames between differs."""
     return compared(
         WHOLE,
         {"model": "dnn", "dnn.net": NET, "graph.vocabulary": params.vocabulary},

@@ -17,9 +17,7 @@ from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
 from profiler.costs import Cost
 
 FLOAT: Final = 4
-LANES: Final = 16
-"""Senones of a group, as the scorer packs them."""
-
+LANES: Final = 16  # Senones of a group, as the scorer packs them
 FEW_GAUSSIANS, FEW_DIMENSIONS = 8, 13
 
 
@@ -48,8 +46,6 @@ def variant(gaussians: int, dimensions: int, batch: int) -> str:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """The scorer's own kernel over drawn parameters of every size."""
-
     senones = [n for n in (1 << k for k in range(4, 21)) if n <= params.senones]
     batches = sorted({1, min(16, params.batch), params.batch})
     made = {(m, d): Mixtures(senones[-1], m, d, params.batch) for m, d in shapes(params.gaussians, params.dimensions)}

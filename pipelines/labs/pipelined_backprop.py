@@ -27,14 +27,11 @@ if TYPE_CHECKING:
 HIDDEN, BOTTLENECK = (1024,) * 6, 256
 """The shape of the shipped net `large`: one device alone is slow with it, and its layers can be split evenly."""
 LAYERS = len(HIDDEN) + 2
-SAID_2, SAID_4 = 1.9, 3.3
-"""Chen, Eversole, Li, Yu & Seide 2012, on 2 and 4 GPUs, without loss."""
-RATE = 0.02
-"""At 128 examples; at four times as much, late gradients end in no numbers."""
+SAID_2, SAID_4 = 1.9, 3.3  # Chen, Eversole, Li, Yu & Seide 2012, on 2 and 4 GPUs, without loss
+RATE = 0.02  # At 128 examples; at four times as much, late gradients end in no numbers
 SIMULATED = (2, 3, 4)
 SIMULATED_BATCHES = 200
-SHOWN_BATCHES = 8
-"""Of the recorded spans, minibatches in the picture: the pipe filling and full."""
+SHOWN_BATCHES = 8  # Of the recorded spans, minibatches in the picture: the pipe filling and full
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
@@ -63,7 +60,6 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Measure the cost of each layer; then one worker, two and `most` in turns, on the same minibatches."""
     import torch
 
     from pipelines.training.parallel import lessons as labelled
@@ -130,7 +126,6 @@ class _Passes:
             self._out = torch.nn.functional.cross_entropy(self._out, self._classes)
 
     def backward(self) -> None:
-        """Back through it, and the step."""
         import torch
 
         torch.autograd.backward(self._out, torch.ones_like(self._out), retain_graph=True)

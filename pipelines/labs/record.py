@@ -20,8 +20,7 @@ from pipelines.labs.figures import figure
 from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 
-KEY: Final = "lab"
-"""The fact of a session's meta."""
+KEY: Final = "lab"  # The fact of a session's meta
 
 
 @dataclass(frozen=True)

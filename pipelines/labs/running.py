@@ -33,9 +33,7 @@ from profiler.process import limits
 from profiler.session.writer import NullWriter, SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
-SPARE: Final = 0.8
-"""Of the memory that is free, the most that a lab may need: the rest is for what is not counted."""
-
+SPARE: Final = 0.8  # Of the memory that is free, the most that a lab may need: the rest is for what is not counted
 Progress = Callable[[str, float | None], None]
 
 

@@ -31,12 +31,8 @@ JUDGED: Final = "tied mixtures"
 """The recogniser as it is shipped (preset `gmm`): its scoring is as quick as it could be made."""
 
 SLOW: Final = "continuous, frame by frame"
-SLOW_ROUNDS: Final = 3
-"""Of models that score for seconds; what is judged gets the time."""
-
-RATE: Final = 16_000
-"""Samples a second."""
-
+SLOW_ROUNDS: Final = 3  # Of models that score for seconds; what is judged gets the time
+RATE: Final = 16_000  # Samples a second
 WHOLE, SCORING, FREE = "whole", "scoring", "free"
 """The whole decode, its scoring alone, and the decode with ready scores."""
 
@@ -56,7 +52,6 @@ def variant(model: str, part: str) -> str:
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Three variants a model, in turns: quick models for all the time, slow ones for some rounds; one search."""
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import open_model
     from pipelines.run.recogniser import Recogniser, build
@@ -157,7 +152,6 @@ def picture(result: SweepResult) -> Chart:
     whole = {name: rtf.time(variant(name, WHOLE)) for name in MODELS}
 
     def stacked(scale: dict[str, float]) -> tuple[Bars, Bars]:
-        """Both parts of each model, over its scale."""
         rest = tuple(remains[name] / scale[name] for name in MODELS)
         gone = tuple(max(0.0, whole[name] - remains[name]) / scale[name] for name in MODELS)
         return Bars("remains: front end and search", rest, stacked=True), Bars("scoring", gone, stacked=True)

@@ -29,8 +29,7 @@ TAKEN: Final = ("block", "dnn.product", "dnn.dtype")
 FLOATS: Final = ("vectors", "BLAS")
 PLAIN, EIGHT, BATCHED = "plain loop", "8 bit", "8 bit, batches"
 ONE_SUM, UNROLLED, LIBRARY, INTEGERS = ("one sum", "8 at a time, 4 sums", "numpy, float32", "numpy, int32")
-COMPARED: Final = 100
-"""Frames on which scores are compared."""
+COMPARED: Final = 100  # Frames on which scores are compared
 
 
 class Params(Parameters, frozen=True, kw_only=True):

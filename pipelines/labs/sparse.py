@@ -21,15 +21,11 @@ from profiler.arrays import F32
 if TYPE_CHECKING:
     from pipelines.models.nets import Net
 
-SMALL, SMALL_SHARE = 0.1, 0.7
-"""The note: 70 % of the weights are below 0.1."""
-
+SMALL, SMALL_SHARE = 0.1, 0.7  # The note: 70 % of the weights are below 0.1
 KEPT: Final = (2, 5, 10, 20, 30, 50, 70, 100)
 """Weights that are left, in %: the sizes of the sweep; a dense product has all of them."""
 
-JUDGED: Final = 30
-"""What is left when 70 % are cut."""
-
+JUDGED: Final = 30  # What is left when 70 % are cut
 DENSE: Final = ("simd", "blas")
 SPARSE: Final = {"csr": "single weights (CSR)", "blocks": "blocks of 16"}
 FRAMES: Final = (1, 16)
@@ -54,7 +50,6 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Weights, words, and products of the output layer in turns."""
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets

@@ -23,18 +23,14 @@ if TYPE_CHECKING:
     from profiler.analysis.comparison.statistics import Ratio
     from profiler.costs import Cost
 
-Work = Callable[[], object]
-"""What is timed: one call."""
-
+Work = Callable[[], object]  # What is timed: one call
 Figure = Callable[[int, float], float]
 """A figure to draw or report from the seconds of a call at a size: (size, seconds) → figure."""
 
-Cell = tuple[str, int]
-"""A variant at a size."""
+Cell = tuple[str, int]  # A variant at a size
 
 
 def milliseconds(_: int, seconds: float) -> float:
-    """The seconds of a call in ms."""
     return 1e3 * seconds
 
 

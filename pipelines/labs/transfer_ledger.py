@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from pipelines.device import Device
 
-HIDDEN, BOTTLENECK, OUTPUTS = (512, 512, 512, 512), 256, 5126
-"""The shape of the shipped net `base`."""
+HIDDEN, BOTTLENECK, OUTPUTS = (512, 512, 512, 512), 256, 5126  # The shape of the shipped net `base`
 RATE = 0.1
 KINDS = ("weights there", "batch there", "loss back", "weights back")
 HEAVY = ("weights there", "weights back")

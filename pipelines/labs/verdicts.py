@@ -11,9 +11,7 @@ from profiler.analysis.comparison.statistics import Ratio
 Verdict = Literal["holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"]
 
 HOLDS: Final = "holds here"
-PART: Final = "holds in part"
-"""What could be tried holds, and the rest of the claim cannot be tried here."""
-
+PART: Final = "holds in part"  # What could be tried holds, and the rest of the claim cannot be tried here
 FAILS: Final = "does not hold here"
 UNDECIDED: Final = "undecided"
 IMPOSSIBLE: Final = "cannot be tried here"

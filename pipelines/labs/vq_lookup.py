@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from pipelines.scoring.selection.vq_table import Table
 
 FULL, BEST = "all Gaussians", "best Gaussian"
-WAYS: Final = ("flat", "tree")
-"""Of finding a codeword; with the size of the codebook they are variants: "flat 16"."""
-
-BLOCK: Final = 64
-"""Frames that are scored together where scores are compared."""
+WAYS: Final = ("flat", "tree")  # Of finding a codeword; with the size of the codebook they are variants: "flat 16"
+BLOCK: Final = 64  # Frames that are scored together where scores are compared
 
 
 class Params(Parameters, frozen=True, kw_only=True):

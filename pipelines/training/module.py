@@ -24,8 +24,7 @@ from profiler.arrays import Array
 ROWS = 32
 """Taken at a time: 32 of 5 126 senones are 0.7 MB, and two such arrays are at work at once: about what a core
 has of cache to itself."""
-OUTPUT_STD = 0.01
-"""Of the output weights at the start: all senones begin about equally likely."""
+OUTPUT_STD = 0.01  # Of the output weights at the start: all senones begin about equally likely
 
 
 def card_for(

@@ -15,8 +15,7 @@ from typing import Any
 
 from profiler.errors import BadInput
 
-GMM = "gmm"
-"""The teacher that is no net: the tied mixtures' exact senone scores."""
+GMM = "gmm"  # The teacher that is no net: the tied mixtures' exact senone scores
 
 
 @dataclass(frozen=True)

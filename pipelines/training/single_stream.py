@@ -48,9 +48,7 @@ FRAMES_PER_HOUR = 360_000
 FULL_SCALE = np.float32(32_768)
 BATCH = 50  # utterances per file of aligned frames: what is lost at most when it is stopped
 RECIPE = 1  # of these files; raise it when the same speech would give others
-
-HOURS = 1.0
-"""To speak and to align an hour takes some three minutes on one core, to fit the mixtures one more."""
+HOURS = 1.0  # To speak and to align an hour takes some three minutes on one core, to fit the mixtures one more
 NEIGHBOURS = 4
 SHARPNESS = 0.2
 ALIGNED_SHARE = 0.5
@@ -235,7 +233,6 @@ class _Maker:
 
 
 def _by_senone(base: AcousticModel, batches: list[Batch]) -> Frames:
-    """The frames of all batches, listed by senone, in order of time."""
     if not batches:
         return no_frames(base)
     features, senones, shares = map(np.concatenate, zip(*batches, strict=True))
@@ -257,7 +254,6 @@ def _show(title: str, fraction: float | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train a model and say what it is."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.training.single_stream",
         description=__doc__,

@@ -33,8 +33,7 @@ from profiler.arrays import Array
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
-GMM_BLOCK = 64
-"""Frames that the mixtures are given at a time; more does not make them faster."""
+GMM_BLOCK = 64  # Frames that the mixtures are given at a time; more does not make them faster
 
 
 class Mixtures:
@@ -120,7 +119,6 @@ def begin(
 
 
 def started(net: Net, recipe: NetRecipe) -> Net:
-    """`net` made smaller, or given more heads, as `recipe` says."""
     if recipe.low_rank:
         net = shrink.low_rank(net, recipe.low_rank)
     if recipe.kept:

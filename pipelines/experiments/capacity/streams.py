@@ -30,48 +30,25 @@ from profiler.machine import cpu_limit, energy
 from profiler.process import children
 
 RESULT: Final = "result.json"
-READY: Final = "decoding"
-"""The line of progress with which a run that waits is ready (app/cli/run.py)."""
-
-WARM_UP_S: Final = 5.0
-"""After the last stream has begun: buffers find their size and code comes into the caches."""
-
-AFTER_S: Final = 5.0
-"""For what has arrived within the window to be shown: what takes longer is a queue."""
-
-MARGIN_S: Final = 5.0
-"""Sound left at the end, so that no stream ends before it is stopped; and 0.05 s for each stream."""
-
-APART_S: Final = 0.04
-"""Between the beginnings of two streams: to read the sound takes about so long."""
-
-GOLDEN: Final = 0.618034
-"""Multiples of it are spread evenly over the length of a chunk, however many there are."""
-
-FILES: Final = 16
-"""Sounds of a measurement, each beginning elsewhere; more streams than that share them."""
-
-PAUSE_S: Final = 1.0
-"""Between two utterances, so that an endpoint is found."""
+READY: Final = "decoding"  # The line of progress with which a run that waits is ready (app/cli/run.py)
+WARM_UP_S: Final = 5.0  # After the last stream has begun: buffers find their size and code comes into the caches
+AFTER_S: Final = 5.0  # For what has arrived within the window to be shown: what takes longer is a queue
+MARGIN_S: Final = 5.0  # Sound left at the end, so that no stream ends before it is stopped; and 0.05 s for each stream
+APART_S: Final = 0.04  # Between the beginnings of two streams: to read the sound takes about so long
+GOLDEN: Final = 0.618034  # Multiples of it are spread evenly over the length of a chunk, however many there are
+FILES: Final = 16  # Sounds of a measurement, each beginning elsewhere; more streams than that share them
+PAUSE_S: Final = 1.0  # Between two utterances, so that an endpoint is found
 PAUSE_LEVEL: Final = np.float32(1e-4)
 """Of the noise in it: 80 dB below full scale. Digital silence is no sound of a microphone."""
 
-REPORT_BYTES: Final = 1_000_000
-"""Room for what a stream writes: its report has a hundred bytes for a chunk."""
-
+REPORT_BYTES: Final = 1_000_000  # Room for what a stream writes: its report has a hundred bytes for a chunk
 POLL_S: Final = 0.05
-PATIENCE_S: Final = 60.0
-"""Seconds that a stopped run has to print its report."""
-
-STOPPED: Final = (0, 130)
-"""Exit statuses of a run that has ended, or was stopped."""
-
+PATIENCE_S: Final = 60.0  # Seconds that a stopped run has to print its report
+STOPPED: Final = (0, 130)  # Exit statuses of a run that has ended, or was stopped
 SINGLE: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 """One thread in each library."""
 
-LONGEST_NS: Final = 10**13
-"""Of a window: `--seconds` takes 3600 s."""
-
+LONGEST_NS: Final = 10**13  # Of a window: `--seconds` takes 3600 s
 Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
 
 
@@ -276,7 +253,6 @@ class _Streams:
             child.communicate()
 
     def start(self, command: Sequence[str]) -> None:
-        """Start one more, which prepares and waits."""
         number = len(self._running)
         with self._file(number, "json").open("wb") as printed, self._file(number, "txt").open("wb") as complaints:
             child = subprocess.Popen(
@@ -294,7 +270,6 @@ class _Streams:
                 os.sched_setaffinity(child.pid, self._cores)
 
     def wait_until_ready(self, others: int = 0) -> None:
-        """Wait until at most `others` prepare."""
         while len(self._preparing) > others:
             lines = {number: self._complaints(number).splitlines() for number in self._preparing}
             self._preparing = [number for number in lines if READY not in lines[number]]
@@ -302,7 +277,6 @@ class _Streams:
             time.sleep(POLL_S)
 
     def begin(self, number: int) -> None:
-        """Let one decode."""
         pipe = self._running[number].stdin
         assert pipe is not None
         with contextlib.suppress(BrokenPipeError):
@@ -310,7 +284,6 @@ class _Streams:
             pipe.flush()
 
     def sleep_until(self, at_ns: int) -> None:
-        """Sleep to a time of the clock, as long as all run."""
         while (left := (at_ns - now_ns()) * 1e-9) > 0:
             if left > POLL_S:
                 self._look()
@@ -333,7 +306,6 @@ class _Streams:
                 raise self._failure(number)
 
     def usage(self) -> _Usage:
-        """What the streams and the cores have used until now."""
         at_ns, cpu_s = now_ns(), 0.0
         waited_s: float | None = 0.0
         for number, child in enumerate(self._running):

@@ -69,7 +69,6 @@ def kept(folder: Path) -> dict[int, list[Kept]]:
 
 
 def _difference(kept: About, now: About) -> str:
-    """The first difference of two studies, in words."""
     if kept.settings != now.settings:
         key = next(key for key in now.settings if kept.settings.get(key) != now.settings[key])
         return f"a study with other settings ({key} is {one_line(kept.settings.get(key, 'unknown'))} there)"
@@ -78,14 +77,9 @@ def _difference(kept: About, now: About) -> str:
     return "a study with another " + next(t for name, t in titles.items() if getattr(kept, name) != getattr(now, name))
 
 
-REPEATS: Final = 3
-"""Measurements of the largest number that holds and of the smallest that fails; most of them decide."""
-
-RESOLUTION: Final = 0.05
-"""The bend is known to this share of the number of streams, or to one stream."""
-
-Outcomes = Mapping[int, Sequence[bool]]
-"""Whether each measurement held, by number of streams."""
+REPEATS: Final = 3  # Measurements of the largest number that holds and of the smallest that fails; most of them decide
+RESOLUTION: Final = 0.05  # The bend is known to this share of the number of streams, or to one stream
+Outcomes = Mapping[int, Sequence[bool]]  # Whether each measurement held, by number of streams
 
 
 def holds(outcomes: Sequence[bool]) -> bool:
@@ -138,17 +132,13 @@ def remaining(outcomes: Outcomes, low: int, high: int, guess: int) -> list[int]:
     return coming
 
 
-WORDS: Final = 400
-"""Words of a measurement: p99 then rests on the longest four."""
-LEAST_S: Final = 20.0
-"""Seconds of a measurement at least, for a queue to be seen."""
-
+WORDS: Final = 400  # Words of a measurement: p99 then rests on the longest four
+LEAST_S: Final = 20.0  # Seconds of a measurement at least, for a queue to be seen
 RESERVE_BYTES: Final = 1_000_000_000
 """Memory that the streams leave free: for the cache of files and for programs that grow."""
 
 FIRST: Final = "first"
-LARGEST: Final = 64 * MIB
-"""Bytes of the report of a run."""
+LARGEST: Final = 64 * MIB  # Bytes of the report of a run
 SETUP_S, END_S = 3.0, 0.3
 """Seconds that a stream takes to prepare and to end, for the time left: about those on one core of a server."""
 
@@ -229,7 +219,6 @@ class Study:
             self.measured.setdefault(n, []).append(Kept(level, folder))
 
     def memory_text(self) -> str:
-        """What a stream takes, and what is free."""
         per_stream = self._per_stream() or 0
         free = psutil.virtual_memory().available
         return (
@@ -249,7 +238,6 @@ class Study:
         return [each.level for kept in self.measured.values() for each in kept]
 
     def _room(self) -> int:
-        """How many streams fit into the memory that is free."""
         if not (per_stream := self._per_stream()):
             return self.high
         return max(int(psutil.virtual_memory().available) - RESERVE_BYTES, 0) // per_stream

@@ -38,8 +38,7 @@ ABOUT: Final = "study.json"
 NAME: Final = "sweep"
 JOURNAL, DAMAGED = "journal.log", "journal.damaged"
 FIGURES, FAILURE, FIXED = "figures", "failure", "fixed_params"
-LARGEST: Final = 32 * inputs.MIB
-"""Bytes of a journal: ten thousand trials have some twenty million."""
+LARGEST: Final = 32 * inputs.MIB  # Bytes of a journal: ten thousand trials have some twenty million
 BEGUN: Final = 4
 WRITTEN: Final = (0, BEGUN, 5, 6, 8, 9)
 """Operations of a sweep: a study, a trial, its parameters, its end, and what is noted of it."""
@@ -153,7 +152,6 @@ class Sweep:
     repeat: int
 
     def about(self) -> About:
-        """What `study.json` holds."""
         digests = {path: _digest(path) for path in {item.path for item in self.items}}
         return About(
             version=f"{importlib.metadata.version('asrscope')} {kernel_cache.digest()}",
@@ -223,7 +221,6 @@ def held(folder: Path, about: Kept, what: str, difference: Callable[[Kept, Kept]
 
 
 def _difference(kept: About, now: About) -> str:
-    """The first difference of two studies, in words."""
     if kept.audio != now.audio:
         name = next(name for name in {**kept.audio, **now.audio} if kept.audio.get(name) != now.audio.get(name))
         return f"a study of other audio ({one_line(name)} differs)"

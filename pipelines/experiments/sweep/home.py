@@ -23,8 +23,7 @@ from profiler.plain import one_line
 from profiler.process import children
 
 POLL_S: Final = 0.1
-PATIENCE_S: Final = 30.0
-"""Seconds that a run has to close its session."""
+PATIENCE_S: Final = 30.0  # Seconds that a run has to close its session
 
 
 class Home:
@@ -38,7 +37,6 @@ class Home:
         self._child: subprocess.Popen[bytes] | None = None
 
     def submit(self, folder: Path) -> None:
-        """Start the plan of `folder`."""
         self._folder = folder
         self._child = subprocess.Popen(
             children.python("-m", trial.__name__, str(folder)),
@@ -65,7 +63,6 @@ class Home:
         return self._folder
 
     def close(self) -> None:
-        """Ask the trial to end; end it if it does not."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -80,8 +77,7 @@ class Home:
 
 
 JOB: Final = "job.json"
-SERVER: Final = Path("hq-current", "access.json")
-"""What a server leaves in its folder for its clients."""
+SERVER: Final = Path("hq-current", "access.json")  # What a server leaves in its folder for its clients
 
 
 class _Server(msgspec.Struct):
@@ -120,7 +116,6 @@ class Cluster:
             ) from None
 
     def submit(self, folder: Path) -> None:
-        """Queue the plan of `folder`; its job is remembered there."""
         from hyperqueue import Job
         from hyperqueue.ffi.protocol import ResourceRequest
 

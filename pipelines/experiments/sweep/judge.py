@@ -28,15 +28,9 @@ BEFORE, TRIED, AFTER, AB = "before", "trial", "after", "ab"
 DRIFT_FLOOR: Final = 0.03
 """A difference up to this is no drift: two runs of the same settings differ by as much on a quiet machine."""
 
-LARGEST: Final = 64 * MIB
-"""Bytes of the report of a run: one of ten thousand utterances has 10 MB."""
-
-MOST_MARGIN: Final = 0.9
-"""So that no margin makes a ratio 0."""
-
-
-Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
-"""No figure of a run is higher."""
+LARGEST: Final = 64 * MIB  # Bytes of the report of a run: one of ten thousand utterances has 10 MB
+MOST_MARGIN: Final = 0.9  # So that no margin makes a ratio 0
+Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]  # No figure of a run is higher
 
 
 class _Utterance(msgspec.Struct, frozen=True):

@@ -22,12 +22,8 @@ from profiler.plain import one_line
 OBJECTIVES: Final = ("rtf", "wer", "memory", "latency")
 """All are minimised. rtf and latency: ratio to the reference; wer: a share; memory: bytes of resident memory."""
 
-TIMES: Final = ("rtf", "latency")
-"""What depends on the machine, and is compared as ratio alone."""
-
-DIGITS: Final = 4
-"""Significant digits of a value from a range of numbers that are not whole."""
-
+TIMES: Final = ("rtf", "latency")  # What depends on the machine, and is compared as ratio alone
+DIGITS: Final = 4  # Significant digits of a value from a range of numbers that are not whole
 _RANGE: Final = re.compile(r"([^,]+?)\.\.([^,]+)")
 
 
@@ -138,7 +134,6 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def size(axes: Sequence[Axis]) -> float:
-    """How many combinations there are."""
     values = [axis.every() for axis in axes]
     return math.inf if None in values else math.prod(len(each) for each in values if each)
 

@@ -43,22 +43,11 @@ if TYPE_CHECKING:
 
     from pipelines.run.recogniser import Progress
 
-ATTEMPTS: Final = 3
-"""How often a trial is tried whose reference drifts, or whose process is killed."""
-
-CONFIRM_REPEATS: Final = 10
-"""Enough to find 5 % (tests/bench/ab_validation.py)."""
-
-LEAST_FREE: Final = 100_000_000
-"""Bytes that must be free on the disk of the study for the next trial."""
-
-MOST_COPIES: Final = 50
-"""The sweep ends after that many suggestions in a row that were tried already."""
-
-LEAST_FOR_IMPORTANCE: Final = 10
-"""Trials: PED-ANOVA looks at the best tenth."""
-
-
+ATTEMPTS: Final = 3  # How often a trial is tried whose reference drifts, or whose process is killed
+CONFIRM_REPEATS: Final = 10  # Enough to find 5 % (tests/bench/ab_validation.py)
+LEAST_FREE: Final = 100_000_000  # Bytes that must be free on the disk of the study for the next trial
+MOST_COPIES: Final = 50  # The sweep ends after that many suggestions in a row that were tried already
+LEAST_FOR_IMPORTANCE: Final = 10  # Trials: PED-ANOVA looks at the best tenth
 Commands = Mapping[str, Sequence[str]]
 """Those of a plan by name; each writes its session into the folder of the attempt."""
 
@@ -219,7 +208,6 @@ class Study:
         return self._ended(engine, one, folder) if done else folder
 
     def _runs(self, chosen: Mapping[str, Value]) -> Commands:
-        """The reference, the trial and the reference again."""
         run = [*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)]
         return {BEFORE: run, TRIED: [*run, *self.sweep.assigned("--set", chosen)], AFTER: run}
 
@@ -281,7 +269,6 @@ class Study:
         return {AB: [*words, *self.sweep.assigned("--b", one.chosen)]}
 
     def _confirmed(self, engine: Engine, one: Trial, folder: Path) -> Path | None:
-        """Keep what came of an attempt; the folder of the next one where it is repeated."""
         assert one.figures is not None
         outcome = judge.confirmed(folder, one.figures.wer)
         if isinstance(outcome, Failed) and self._repeats("confirmed", one.number, folder, outcome):

@@ -26,8 +26,7 @@ from profiler.process import children
 
 PLAN: Final = "plan.json"
 RESULT: Final = "result.json"
-PARENT_S: Final = 0.2
-"""Seconds between two looks whether the parent lives."""
+PARENT_S: Final = 0.2  # Seconds between two looks whether the parent lives
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -89,7 +88,6 @@ def _end_with_parent() -> None:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the plan of the folder that is named."""
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description="Run the commands of a plan.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="with a plan.json; what comes of it is left there")
     folder = parser.parse_args(words).folder

@@ -39,17 +39,13 @@ from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.files.outputs import writing
 
-SPEEDS = (0.9, 1.1)
-"""Drawn evenly between; Ko et al. took 0.9, 1.0 and 1.1."""
+SPEEDS = (0.9, 1.1)  # Drawn evenly between; Ko et al. took 0.9, 1.0 and 1.1.
 WARPS = (0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.12)
 """Factors of the mel filters: the range that vocal tract length normalisation searches."""
 SNR_DB = (8.0, 40.0)
-SLOPES = (0.0, 1.5)
-"""Amplitude of the noise falls with this power of the frequency: white to brownish."""
+SLOPES = (0.0, 1.5)  # Amplitude of the noise falls with this power of the frequency: white to brownish
 LEVEL_DB = (-20.0, 6.0)
-CHANGED = 0.6
-"""Share of the utterances that each change is applied to; the others keep what they had."""
-
+CHANGED = 0.6  # Share of the utterances that each change is applied to; the others keep what they had
 Samples = F32
 
 
@@ -122,8 +118,7 @@ def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:
 Progress = Callable[[str, float | None], None]
 
 SHARD_UTTERANCES = 256
-PIECE_S = (3.0, 10.0)
-"""Long human recordings are cut into pieces of a length drawn between these, anew for every pass."""
+PIECE_S = (3.0, 10.0)  # Long human recordings are cut into pieces of a length drawn between these, anew for every pass
 HELD_OUT = "held-out"
 RECIPE = "recipe.json"
 

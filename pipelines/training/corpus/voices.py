@@ -23,8 +23,7 @@ from pipelines.training.corpus.data import HELD_OUT, Change, Maker, Progress, So
 from profiler.files.paths import cache_dir
 
 HELD = ("05-slt-market", "10-rms-evening")
-PASSES = 10
-"""Of each utterance, the first unchanged: 50 000 frames."""
+PASSES = 10  # Of each utterance, the first unchanged: 50 000 frames
 SEED = 1
 
 

@@ -16,9 +16,7 @@ SEGMENT: Final = 50
 EXAMINED: Final = 2000
 """Frames that the loss is taken of: the first of the data, which lie there unchanged before they are varied."""
 
-DIVERGED: Final = 1e6
-"""Nats; stands for the loss of a net whose weights are no numbers any more, which JSON cannot say."""
-
+DIVERGED: Final = 1e6  # Nats; stands for the loss of a net whose weights are no numbers any more, which JSON cannot say
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 

@@ -20,8 +20,7 @@ from profiler.errors import BadInput, Cancelled
 from profiler.process import children
 
 POLLED_EVERY_S = 0.1
-GRACE_S = 5.0
-"""For workers to end by themselves once their launcher has gone."""
+GRACE_S = 5.0  # For workers to end by themselves once their launcher has gone
 LOOKS_EVERY_S: Final = 2.0
 LOOKS: Final = 15
 """Without work until it is over: half a minute. The longest wait of a worker is for one minibatch of another."""

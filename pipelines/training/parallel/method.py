@@ -54,7 +54,6 @@ class Training(ABC):
         """Train on the next `batches` minibatches, all workers' together, until nothing is on its way any more."""
 
     def answers(self) -> Layers:
-        """The whole net as it is; all workers call it, the first one uses the result."""
         return self._net
 
 
@@ -139,15 +138,13 @@ class Consensus(Training):
             self._number += task.workers
 
     def answers(self) -> Layers:
-        """The net with the common weights."""
         whole = Layers(self._setting.card, self._task.seed, self._setting.device)
         whole.vector.copy_(self._admm.z)
         return whole
 
 
 SERVER = 0
-STOP = -1.0
-"""In the place of the version: the piece is over."""
+STOP = -1.0  # In the place of the version: the piece is over
 
 
 class Asynchronous(Training):
@@ -325,7 +322,6 @@ class Pipelined(Training):
         self._updates += 1
 
     def answers(self) -> Layers:
-        """The layers of all workers, put together in the first."""
         setting, net, group = self._setting, self._net, self._peers.group
         if self._peers.rank:
             group.send([net.vector], 0, 0).wait()

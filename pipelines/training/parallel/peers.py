@@ -31,7 +31,6 @@ class Diary:
         self.begin_piece()
 
     def begin_piece(self, traced: bool = False) -> None:
-        """Forget what was."""
         self.traced = traced
         self.ns: Counter[str] = Counter()
         self.delays: Counter[int] = Counter()
@@ -51,7 +50,6 @@ class Diary:
             self.spans.append(Span(kind, begin, end, batch))
 
     def report(self, rank: int) -> Report:
-        """The piece so far."""
         return Report(rank=rank, ns=dict(self.ns), bytes=self.bytes, delays=dict(self.delays), spans=self.spans)
 
 
