@@ -33,7 +33,6 @@ class Slices(QObject, Generic[Result]):
         self._done = done
         self._job: Generator[None, None, Result] | None = None
         self._timer = single_shot(self, 0, lambda: self._go_on(SLICE_S))
-        self.took_s = 0.0  # How long the job has taken so far, without what was done in between
 
     @property
     def busy(self) -> bool:
@@ -41,7 +40,7 @@ class Slices(QObject, Generic[Result]):
 
     def start(self, job: Generator[None, None, Result], after_ms: int = 0) -> None:
         """Begin a job, which rests after every `yield`; one that is under way is dropped."""
-        self._job, self.took_s = job, 0.0
+        self._job = job
         self._timer.start(after_ms)
 
     def finish(self) -> None:
@@ -59,11 +58,9 @@ class Slices(QObject, Generic[Result]):
                 next(job)
             except StopIteration as over:
                 self._job = None
-                self.took_s += time.monotonic() - began
                 self._done(over.value)
                 return
             if time.monotonic() - began >= seconds:
-                self.took_s += time.monotonic() - began
                 self._timer.start(0)
                 return
 

@@ -8,7 +8,6 @@ when frames are skipped, a search that works harder in one stretch, one dear fra
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -215,10 +214,3 @@ def write_sample(path: Path, frames: int = 4096, **rest: int) -> Path:
     finally:
         sample.close()
     return path
-
-
-def in_pieces(sample: Sample, cuts: list[int], look: Callable[[int], None]) -> None:
-    """Write a sample up to each of `cuts`, calling `look(frame)` after each piece."""
-    for cut in cuts:
-        sample.write(cut)
-        look(cut)
