@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.cli import main
+from app.model.report import Tree
 from tests.waiting import PATIENCE_S
 
 MODULE = "app.cli.main"
@@ -88,6 +90,18 @@ def here(*words: str | Path) -> Output:
         except SystemExit as ended:  # what `--help` does
             status = int(ended.code or 0)
     return Output(status, *(each.buffer.getvalue().decode() for each in (out, err)))
+
+
+def printed(*words: str | Path) -> str:
+    """What the command prints, which ends well."""
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def answer(*words: str | Path) -> Tree:
+    """The JSON object that it prints with --json."""
+    return json.loads(printed(*words, "--json"))
 
 
 def refused(*words: str | Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import here
+from command_line import answer
 from sample_session import write_sample
 
 from app.api import compare, open_session
@@ -22,7 +22,7 @@ def sample(tmp_path):
 
 
 def test_figures_are_those_of_the_command_line(sample):
-    shown = json.loads(here("report", sample, "--json").stdout)["sessions"][0]
+    shown = answer("report", sample)["sessions"][0]
     with open_session(sample) as run:
         assert json.loads(json.dumps(run.report(), default=float)) == shown
         assert run.rtf == shown["rtf"]
@@ -76,7 +76,7 @@ def test_the_page_and_the_notebook_run(sample, monkeypatch, capsys):
 
 def test_arms_are_compared_as_by_the_verb(sample):
     other = write_sample(sample.with_name("other.asrs"), frames=1024)
-    verdict = json.loads(here("compare", sample, other, "--json").stdout)["overall"]
+    verdict = answer("compare", sample, other)["overall"]
     with open_session(sample) as a, open_session(other) as b:
         found = compare(a, b).overall
     assert (found.verdict, found.ratio.ratio) == (verdict["verdict"], verdict["ratio"])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import here, refused
+from command_line import answer, here, printed, refused
 
 from app.cli import _output
 from app.model import report_lines
@@ -25,12 +25,10 @@ def short(bundled_speech):
 @pytest.fixture(scope="module")
 def run(short, bundled_speech, tmp_path_factory, short_runs):
     out = tmp_path_factory.mktemp("cli") / "run.asrs"
-    done = here(
+    return answer(
         "run", *QUICK, "--audio", short, "--transcripts", bundled_speech / "transcripts.tsv",
-        "--set", "search.beam=12", "--repeat", "2", "--out", out, "--json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), out
+        "--set", "search.beam=12", "--repeat", "2", "--out", out,
+    ), out  # fmt: skip
 
 
 def test_run_prints_the_keys_of_the_contract(run):
@@ -144,21 +142,20 @@ def test_a_command_ends_unless_the_user_wants_a_loop(chosen, loops, tmp_path, mo
 def test_data_exports_are_written(run, tmp_path):
     _, out = run
     files = [tmp_path / name for name in ("a.csv", "a.trace.json", "a.speedscope.json")]
-    done = here("export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2])
-    assert done.returncode == 0, done.stderr
+    printed("export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2])
     assert files[0].read_text().count("\n") > 5
     assert json.loads(files[1].read_text())["traceEvents"]
     assert json.loads(files[2].read_text())["profiles"]
 
 
 def test_presets_and_options_are_listed():
-    page, options = here("options").stdout, json.loads(here("options", "--json").stdout)["options"]
+    page, options = here("options").stdout, answer("options")["options"]
     live = {o["key"] for o in options if o["live"]}
     assert {"gmm.selection.enabled", "frames.skip", "pace", "search.beam"} <= live
     for option in options:
         assert {"key", "title", "help", "type", "unit", "live", "minimum", "maximum", "choices"} <= set(option)
         assert option["key"] in page
-    presets = json.loads(here("presets", "--json").stdout)["presets"]
+    presets = answer("presets")["presets"]
     assert "gmm" in [p["name"] for p in presets]
 
 

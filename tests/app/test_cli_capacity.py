@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command_line import command, here, refused
+from command_line import answer, command, here, refused
 
 from app.cli import capacity as verb
 from app.model import capacity as model
@@ -109,7 +109,7 @@ def test_a_core_that_others_keep_busy_is_seen(bundled_speech, tmp_path, monkeypa
 
     monkeypatch.setattr(streams.Bench, "_measure", starved)
     calls = words(bundled_speech, tmp_path / "calls", "--streams", "1", "--cores", "1", "--bound", "0.001", "--json")
-    tree = json.loads(here(*calls).stdout)
+    tree = answer(*calls)
     assert (tree["capacity"], tree["capacity_range"]) == (0, [0, 0])
     (row,) = tree["streams"]
     assert row["other_cores"] > 0.5

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from command_line import decoding, here
+from command_line import answer, decoding, here, printed
 
 from tests.waiting import PATIENCE_S, wait_for_frames
 
@@ -17,14 +17,12 @@ VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
 def ab(bundled_speech, tmp_path_factory, short_runs):
     """Arm B has a quarter of the tokens to pass, so that it is faster on any machine."""
     out = tmp_path_factory.mktemp("ab") / "ab.asrs"
-    done = here(
+    return answer(
         "ab", "--preset", "gmm-quick", "--a", "search.beam=16", "--b", "search.beam=5",
         "--audio", bundled_speech / "04-kal16-numbers.flac",
         "--transcripts", bundled_speech / "transcripts.tsv",
-        "--repeat", "6", "--out", out, "--json",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), out
+        "--repeat", "6", "--out", out,
+    ), out  # fmt: skip
 
 
 def test_ab_prints_the_keys_of_the_contract(ab):
@@ -54,10 +52,8 @@ def test_ab_finds_the_faster_search(ab):
 
 def test_compare_says_of_the_session_what_ab_said(ab):
     tree, out = ab
-    done = here("compare", out, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {k: v for k, v in tree.items() if k not in ("session", "state")}
-    page = here("compare", out).stdout
+    assert answer("compare", out) == {k: v for k, v in tree.items() if k not in ("session", "state")}
+    page = printed("compare", out)
     assert "search.beam: 16 in A, 5 in B" in page
     assert "search.emit" in page
     assert "6 repeats in turns" in page
@@ -78,18 +74,17 @@ def plain(bundled_speech, tmp_path_factory, short_runs):
     """Two sessions of one run each, with different beams."""
     folder = tmp_path_factory.mktemp("plain")
     for name, beam in (("a", "13"), ("b", "5")):
-        done = here(
+        printed(
             "run", "--preset", "gmm-quick", "--set", f"search.beam={beam}",
             "--audio", bundled_speech / "08-kal16-short.flac", "--out", folder / f"{name}.asrs",
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
     return [folder / "a.asrs", folder / "b.asrs"]
 
 
 @pytest.mark.slow
 def test_two_single_runs_are_undecided_and_it_says_why(plain):
     paths = plain
-    tree = json.loads(here("compare", *paths, "--json").stdout)
+    tree = answer("compare", *paths)
     assert (tree["a"], tree["b"]) == tuple(map(str, paths))
     assert tree["overall"]["verdict"] == "undecided"
     assert tree["overall"]["ci95"] is None
@@ -107,22 +102,19 @@ def test_the_measured_floor_is_shown_for_its_own_machine(ab, tmp_path, monkeypat
     for host, wanted in ((machine["host"], True), ("elsewhere", False)):
         stored = {"floor": 0.0123, "machine": {**machine, "host": host}}
         (tmp_path / "aa-floor.json").write_text(json.dumps(stored))
-        done = here("compare", out, "--json")
-        assert (json.loads(done.stdout)["floor"] == 0.0123) is wanted
+        assert (answer("compare", out)["floor"] == 0.0123) is wanted
 
 
 @pytest.mark.slow
 def test_sessions_are_run_again_in_turns(ab, plain, tmp_path):
     _, recorded = ab
-    options = ("--repeat", "1", "--until-decided", "2", "--out", tmp_path / "again.asrs", "--json")
+    options = ("--repeat", "1", "--until-decided", "2", "--out", tmp_path / "again.asrs")
     for sessions, differences in (
         (plain, {"search.beam": [13.0, 5.0]}),
         ([recorded], {"search.beam": [16.0, 5.0]}),
         ([plain[0]], {}),
     ):
-        done = here("ab", "--session", *sessions, *options)
-        assert done.returncode == 0, done.stderr
-        tree = json.loads(done.stdout)
+        tree = answer("ab", "--session", *sessions, *options)
         assert tree["differences"] == differences
         assert tree["repeats"] == 2, "doubled, for one repeat decides nothing"
         assert tree["warnings"][-1] == "Nothing is decided after 2 repeats of each arm."
@@ -163,4 +155,4 @@ def test_ctrl_c_reports_the_repeats_done(bundled_speech, tmp_path):
     tree = json.loads(stdout)
     assert tree["state"] == "stopped"
     assert 1 <= tree["repeats"] < 100
-    assert json.loads(here("compare", out, "--json").stdout)["overall"] == tree["overall"]
+    assert answer("compare", out)["overall"] == tree["overall"]

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, decoding, here, refused
+from command_line import answer, asrscope, decoding, here, refused
 
 import assets
 from app.model.report import Tree
@@ -86,9 +86,7 @@ def original(there: Path) -> Path:
 
 def assert_same_as_here(out: Path, report: Tree, tmp_path: Path, *words: str) -> None:
     """The run that `report` is of equals one here in words, word errors, settings and counts."""
-    done = here("run", *QUICK, *words, "--out", tmp_path / "home.asrs", "--json")
-    assert done.returncode == 0, done.stderr
-    home = json.loads(done.stdout)
+    home = answer("run", *QUICK, *words, "--out", tmp_path / "home.asrs")
     assert report["wer_errors"] == home["wer_errors"] > 0
     for tree in (home, report):
         # How often a search is interrupted, and partial words are looked up, depends on the time that they take.
@@ -198,7 +196,7 @@ def test_a_recorded_session_is_fetched_later(host, there, tmp_path):
 @pytest.mark.slow
 def test_a_signal_ends_a_recording_process_in_order(tmp_path):
     recorded = tmp_path / "mine.asrs"
-    pid = json.loads(here("record", *PACED, "--out", recorded, "--json").stdout)["pid"]
+    pid = answer("record", *PACED, "--out", recorded)["pid"]
     wait_for_frames(recorded)
     os.kill(pid, signal.SIGTERM)
     wait_until(lambda: not control_of(recorded).exists())

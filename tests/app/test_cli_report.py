@@ -1,10 +1,8 @@
 """`asrscope report`: a page to paste, and the same as JSON, of one session or of two with their comparison."""
 
-import json
-
 import numpy as np
 import pytest
-from command_line import here
+from command_line import answer, here
 from sample_session import write_sample
 
 from profiler.analysis.track import CostTrack
@@ -17,10 +15,10 @@ def sample(tmp_path):
 
 
 def test_json_has_what_show_says_and_where_the_time_peaks(sample):
-    tree = json.loads(here("report", sample, "--json").stdout)
+    tree = answer("report", sample)
     assert tree["comparison"] is None
     (one,) = tree["sessions"]
-    shown = json.loads(here("show", sample, "--json").stdout)
+    shown = answer("show", sample)
     assert {key: one[key] for key in shown} == shown
     with Session.open(sample) as session:
         track = CostTrack()
@@ -48,9 +46,9 @@ def test_the_page_says_of_how_many_a_list_shows_some(sample):
 
 def test_two_sessions_are_compared(sample, tmp_path):
     other = write_sample(tmp_path / "other.asrs", frames=1024)
-    tree = json.loads(here("report", sample, other, "--json").stdout)
+    tree = answer("report", sample, other)
     assert [row["session"] for row in tree["sessions"]] == [str(sample), str(other)]
-    assert tree["comparison"] == json.loads(here("compare", sample, other, "--json").stdout)
+    assert tree["comparison"] == answer("compare", sample, other)
     page = here("report", sample, other).stdout
     assert page.startswith("# Comparison\n")
     assert "\n# other.asrs\n" in page

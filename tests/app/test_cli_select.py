@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command_line import here, python
+from command_line import answer, here, python
 
 from app.api import open_session
 from app.model.alignment import errors_in
@@ -12,7 +12,7 @@ from profiler.session.reader import Session
 
 
 def tree_of(*words: object) -> dict[str, object]:
-    return json.loads(here("show", *words, "--json").stdout)
+    return answer("show", *words)
 
 
 def test_a_stretch_has_the_figures_of_its_frames(sample):

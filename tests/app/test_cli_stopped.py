@@ -1,6 +1,5 @@
 """A real run that is stopped for a while, as by Ctrl+Z, `docker pause` or a debugger: no time of the recogniser."""
 
-import json
 import signal
 import sys
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from command_line import decoding, here
+from command_line import answer, decoding, here
 
 from profiler.analysis.categories import NOT_OWN
 from profiler.machine import run_queue
@@ -55,7 +54,7 @@ def test_what_stood_still_is_outside_and_has_its_place(bundled_speech, tmp_path)
         assert {u.id for u in noted} == {
             u.id for u in session.utterances for mark in marks if u.first_frame <= mark.asked_frame < u.end_frame
         }
-    tree = json.loads(here("show", out, "--json").stdout)
+    tree = answer("show", out)
     assert tree["stopped_s"] == pytest.approx(stopped_ms.sum() / 1e3)
     # Of the features of the last utterance those of the frames count that were decoded.
     of_blocks, of_all = (

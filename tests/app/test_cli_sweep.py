@@ -7,7 +7,7 @@ import sys
 
 import made_study
 import pytest
-from command_line import here, refused
+from command_line import answer, here, refused
 
 from app.cli import _output
 from app.cli import sweep as verb
@@ -41,7 +41,7 @@ def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
     assert (trial["state"], trial["wer"], trial["why"]) == ("done", 0.0, None)
     assert 8 <= trial["settings"]["block"] <= 16
     assert trial["memory_bytes"] > 50e6
-    shown = json.loads(here("show", trial["session"], "--json").stdout)
+    shown = answer("show", trial["session"])
     assert shown["config"]["block"] == trial["settings"]["block"]
     assert shown["rtf"] == trial["rtf"]
     (point,) = tree["front"]

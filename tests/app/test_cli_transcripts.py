@@ -1,12 +1,11 @@
 """Ids of utterances, and what is said of transcripts, as `run` tells them and other commands take them."""
 
-import json
 import shutil
 
 import pytest
-from command_line import here, refused
+from command_line import answer, here, printed, refused
 
-QUICK = ["--preset", "gmm-quick", "--json"]
+QUICK = ["--preset", "gmm-quick"]
 SAID = "yes of course"
 
 
@@ -25,9 +24,7 @@ def test_ids_are_distinct_and_can_be_selected(corpus, short_runs):
     table.write_text("".join(["path,sentence\n", *(f'{row},"{SAID}"\n' for row in rows)]))
     audio = [corpus / "spk1", corpus / "spk2"]
     out = corpus / "run.asrs"
-    done = here("run", *QUICK, "--audio", *audio, "--transcripts", table, "--out", out)
-    assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
+    tree = answer("run", *QUICK, "--audio", *audio, "--transcripts", table, "--out", out)
     ids = ["spk1/001", "spk2/001", "caf\u00e9"]
     assert [u["id"] for u in tree["utterances"]] == ids
     assert [u["reference"] for u in tree["utterances"]] == [SAID, None, SAID]
@@ -40,8 +37,7 @@ def test_ids_are_distinct_and_can_be_selected(corpus, short_runs):
     assert f"note: {note}" in text
     picture = ("export", out, "--svg", corpus / "p.svg", "--view", "words", "--select")
     for name in ids:
-        done = here(*picture, name)
-        assert done.returncode == 0, done.stderr
+        printed(*picture, name)
     for name in ids:
         assert name in refused(*picture, "001")
 
@@ -50,16 +46,10 @@ def test_a_reference_without_spaces_has_a_character_error_rate(corpus, short_run
     table = corpus / "t.tsv"
     table.write_text(f"file\ttranscript\nspk1/001.flac\t\u662f\u7684\u5f53\u7136\nspk2/001.flac\t{SAID}\n")
     out = corpus / "run.asrs"
-    done = here("run", *QUICK, "--transcripts", table, "--out", out)
-    assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
+    tree = answer("run", *QUICK, "--transcripts", table, "--out", out)
     letters = len(SAID.replace(" ", ""))
-    assert [tree[key] for key in ("wer_errors", "wer_words", "cer_errors", "cer_characters")] == [
-        letters,
-        7,
-        letters,
-        4,
-    ]
+    keys = ("wer_errors", "wer_words", "cer_errors", "cer_characters")
+    assert [tree[key] for key in keys] == [letters, 7, letters, 4]
     assert tree["cer"] == letters / 4
     assert [u["cer_characters"] for u in tree["utterances"]] == [4, None]
     text = here("show", out).stdout
@@ -72,9 +62,7 @@ def test_parts_of_a_file_are_utterances(corpus):
     (corpus / "wav.scp").write_text("rec spk1/001.flac\n")
     (corpus / "segments").write_text("u1 rec 0 -1\n")
     (corpus / "text").write_text(f"u1 {SAID}\nu2 no\n")
-    done = here("run", *QUICK, "--no-profile", "--transcripts", corpus / "text")
-    assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
+    tree = answer("run", *QUICK, "--no-profile", "--transcripts", corpus / "text")
     (row,) = tree["utterances"]
     assert (row["id"], row["wer"], row["reference"]) == ("u1", 0.0, SAID)
     assert tree["notes"] == ["1 row of the transcripts names no file that is decoded: u2"]

@@ -4,10 +4,9 @@ import json
 import signal
 import sqlite3
 import time
-from pathlib import Path
 
 import pytest
-from command_line import asrscope, decoding, here, refused
+from command_line import answer, asrscope, decoding, here, printed, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -19,11 +18,10 @@ STAGE = "score.mixture"
 @pytest.fixture(scope="module")
 def session(bundled_speech, tmp_path_factory, short_runs):
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
-    done = here(
+    printed(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
         "--transcripts", bundled_speech / "transcripts.tsv", "--out", out,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     return out
 
 
@@ -36,12 +34,6 @@ def few_rounds(monkeypatch):
     monkeypatch.setattr(explain, "ROUNDS", 2)
     monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
     monkeypatch.setattr(replays, "ELSEWHERE", 1)
-
-
-def answer(*words: str | Path) -> dict:
-    done = here(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_scoring_free_and_search_twice_as_fast(session):
@@ -58,7 +50,7 @@ def test_scoring_free_and_search_twice_as_fast(session):
     assert tree["rtf"] == pytest.approx(sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"])
     for rtf, wall_s in (("rtf", "wall_s"), ("predicted_rtf", "predicted_wall_s")):
         assert tree[wall_s] == pytest.approx(tree[rtf] * tree["audio_s"])
-    shown = json.loads(here("show", session, "--json").stdout)
+    shown = answer("show", session)
     assert tree["rtf"] == pytest.approx(shown["rtf"])
 
 
@@ -75,7 +67,7 @@ def test_a_setting_is_predicted_and_checked(session):
     assert check["ci95"][0] <= check["ratio"] <= check["ci95"][1]
     assert {row["name"] for row in check["stages"]} >= {STAGE, "search.emit"}
     assert "session's audio" in check["audio"]
-    shown = json.loads(here("show", session, "--json").stdout)
+    shown = answer("show", session)
     assert (check["wer_words"], check["wer_errors"]) == (shown["wer_words"], shown["wer_errors"])
     assert 0 <= check["changed_wer_errors"] <= 2 * shown["wer_words"]
 
@@ -173,8 +165,7 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(bundled_spe
     elsewhere.mkdir()
     (here_ / "said.flac").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
     monkeypatch.chdir(here_)
-    done = here("run", "--preset", "digits", "--audio", "said.flac", "--out", out)
-    assert done.returncode == 0, done.stderr
+    printed("run", "--preset", "digits", "--audio", "said.flac", "--out", out)
     monkeypatch.chdir(elsewhere)
     tree = answer("whatif", out, "--set", "frames.skip=2")
     assert tree["predicted_rtf"] is not None
@@ -188,11 +179,10 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(bundled_spe
 def test_a_file_that_has_moved_can_be_named(bundled_speech, tmp_path, short_runs):
     (tmp_path / "was.txt").write_text("yes\nno\n")
     out = tmp_path / "g.asrs"
-    done = here(
+    printed(
         "run", "--preset", "gmm-quick", "--set", f"graph.grammar={tmp_path / 'was.txt'}",
         "--audio", bundled_speech / "08-kal16-short.flac", "--out", out,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     (tmp_path / "was.txt").rename(tmp_path / "is.txt")
     moved = "--set", f"graph.grammar={tmp_path / 'is.txt'}"
     for words in (

@@ -1,10 +1,9 @@
 """Confusion pairs: which words stand for which, how often and for how long, in the view and in the report."""
 
-import json
 from collections import Counter
 
 import pytest
-from command_line import here
+from command_line import answer, here
 from PySide6.QtCore import QPoint, Qt
 from views_desk import opened, settle, view_on
 
@@ -87,7 +86,7 @@ def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample, qt
 
 
 def test_the_report_lists_the_most_frequent(sample):
-    with_json = json.loads(here("report", sample, "--json").stdout)["sessions"][0]["confusions"]
+    with_json = answer("report", sample)["sessions"][0]["confusions"]
     with Session.open(sample) as session:
         known = counted(session)
     assert (with_json["of"], with_json["errors"]) == (len(known), sum(known.values()))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import here
+from command_line import answer, here
 from pytestqt.qtbot import QtBot
 from window_recording import Recording
 
@@ -39,7 +38,7 @@ def test_a_command_leaves_only_the_session_that_it_was_given_a_name_for(
     assert (session.state, session.meta["problem"]) == ("failed", why)
     session.close()
     assert f"the run failed: {why}" in here("show", named).stdout
-    assert json.loads(here("show", named, "--json").stdout)["problem"] == why
+    assert answer("show", named)["problem"] == why
     assert "- the run failed: " in here("report", named).stdout
     w = window()
     w.open_session(named)

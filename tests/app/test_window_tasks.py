@@ -10,7 +10,7 @@ import msgspec
 import psutil
 import pytest
 import shiboken6
-from command_line import here
+from command_line import answer, printed
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QTabBar, QWidget
@@ -357,8 +357,7 @@ def recorded(bundled_speech, tmp_path_factory, short_runs):
         shutil.copy(bundled_speech / "08-kal16-short.flac", said)
         (folder / "t.tsv").write_text(f"file\ttranscript\n{said.name}\tyes of course\n")
         words = ("--transcripts", folder / "t.tsv", "--set", f"frames.skip={1 if name == 'exact' else 2}")
-        done = here("run", "--preset", "gmm-quick", "--audio", said, *words, "--out", path)
-        assert done.returncode == 0, done.stderr
+        printed("run", "--preset", "gmm-quick", "--audio", said, *words, "--out", path)
     (folder / "gone.flac").unlink()
     return paths
 
@@ -377,7 +376,7 @@ def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, TaskPage]:
 @pytest.mark.slow
 def test_the_session_shown_is_audited(recorded, qtbot):
     files = sorted(recorded["skipping"].parent.iterdir())
-    tree = json.loads(here("audit", "--session", recorded["skipping"], "--json").stdout)
+    tree = answer("audit", "--session", recorded["skipping"])
     assert tree["approximations"] == {"frames.skip": 2}
     assert tree["wer_words"] == 3, "its transcript comes with the session"
     window, made = audited(qtbot, recorded["skipping"])
