@@ -61,8 +61,7 @@ Features = Callable[[int], "Array | None"]
 class Replays(ABC):
     """Ways to do blocks of one kind again."""
 
-    variants: Mapping[str, str]
-    """Description of each variant by its name, the run's first."""
+    variants: Mapping[str, str]  # Description of each variant by its name, the run's first
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
         self._recogniser, self._stage = recogniser, stage

@@ -39,8 +39,7 @@ class Result(Measured, frozen=True, kw_only=True):
     device: str
     real: bool
     trials: list[Trial]
-    to_numpy: str
-    """What a result of a real device says when numpy wants it."""
+    to_numpy: str  # What a result of a real device says when numpy wants it
 
 
 def measure(_: Parameters, desk: Desk) -> Result:

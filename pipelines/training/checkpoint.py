@@ -40,8 +40,7 @@ class Place:
     epoch: int = 0
     at: int = 0
     shards: int = 0
-    seconds: float = 0.0
-    """Of training, over all sessions."""
+    seconds: float = 0.0  # Of training, over all sessions
     recipe: dict[str, Any] = field(default_factory=dict)
     """What it is made by: the fields of the recipe, which must be the same to go on."""
 

@@ -29,29 +29,21 @@ class NetRecipe:
     """Width of a last layer without ReLU, which makes the output layer low-rank (Sainath 2013); 0: none."""
     heads: int = 1
     left: int = 7
-    right: int = 7
-    """Frames of context. Features already hold differences over three frames on each side."""
-    teacher: str = GMM
-    """GMM, or the name of an exported net."""
-    hard: bool = False
-    """Learn the labels of forced alignment, and not from the teacher, which then only validates."""
+    right: int = 7  # Frames of context. Features already hold differences over three frames on each side.
+    teacher: str = GMM  # GMM, or the name of an exported net
+    hard: bool = False  # Learn the labels of forced alignment, and not from the teacher, which then only validates
     start: str = ""
     """The exported net that it begins from, with its shape; then `widths`, `bottleneck` and context say nothing."""
-    low_rank: float = 0.0
-    """Of the start: factor it to this share of its weights (`shrink`); 0: leave it."""
-    kept: float = 0.0
-    """Of the start: keep this share of the weights, the others stay zero; 0: keep all."""
-    kept_blocks: float = 0.0
-    """Likewise of blocks of weights."""
+    low_rank: float = 0.0  # Of the start: factor it to this share of its weights (`shrink`); 0: leave it
+    kept: float = 0.0  # Of the start: keep this share of the weights, the others stay zero; 0: keep all
+    kept_blocks: float = 0.0  # Likewise of blocks of weights
     temperature: float = 10 / 3
     """Scores are divided by it before the softmax (Hinton 2015), so that the pupil learns the order of the
     unlikely senones too, which the search compares. After 0.28 million frames a net of 3 × 512 made 0.421 word
     errors per word at 1, 0.412 at 3.3 and 0.420 at 6.7 (40 development sentences, the mixtures 0.397)."""
-    frames: int = 4_000_000
-    """Frames to train on, over all passes: the budget that the learning rate falls over."""
+    frames: int = 4_000_000  # Frames to train on, over all passes: the budget that the learning rate falls over
     batch: int = 512
-    rate: float = 1e-3
-    """Of Adam, at its highest."""
+    rate: float = 1e-3  # Of Adam, at its highest
     warm_up: float = 0.01
     """Share of the budget over which the rate rises from nothing; then it falls in a line to nothing."""
     seed: int = 1

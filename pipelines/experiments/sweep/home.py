@@ -29,8 +29,7 @@ PATIENCE_S: Final = 30.0  # Seconds that a run has to close its session
 class Home:
     """One trial at a time, in a child that ends with this process."""
 
-    slots = 1
-    """How many at once."""
+    slots = 1  # How many at once
 
     def __init__(self) -> None:
         self._folder = Path()

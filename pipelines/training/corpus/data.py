@@ -128,8 +128,7 @@ class DataRecipe:
     """Sources of the shards. `human` names unlabelled recordings, the last of which is held out."""
 
     text: str = str(SENTENCES)
-    passes: int = 2
-    """How often each voice speaks each sentence, changed in another way each time."""
+    passes: int = 2  # How often each voice speaks each sentence, changed in another way each time
     human: tuple[str, ...] = ()
     human_passes: int = 40
     held_out: int = 60
