@@ -62,9 +62,9 @@ def walled(graph: Graph, walls: Walls) -> Graph:
 
 def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
     """A decoder all of whose arrays lie next to walls, with the least room to begin with."""
-    before = workspace.FIRST_HISTORY, alternatives.FIRST_ALTERNATIVES
+    before = workspace.FIRST_HISTORY, workspace.FIRST_ALTERNATIVES
     # Room of one, so that each array is full to the last element before it grows.
-    workspace.FIRST_HISTORY = alternatives.FIRST_ALTERNATIVES = 1
+    workspace.FIRST_HISTORY = workspace.FIRST_ALTERNATIVES = 1
     try:
         made = Viterbi(graph, chosen)
         made._space = Workspace(graph, walls.empty)
@@ -72,7 +72,7 @@ def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
         made.configure(chosen)
         made.start(0)
     finally:
-        workspace.FIRST_HISTORY, alternatives.FIRST_ALTERNATIVES = before
+        workspace.FIRST_HISTORY, workspace.FIRST_ALTERNATIVES = before
     return made
 
 

@@ -10,28 +10,18 @@ problem", ICSLP 2002, with the set built on the fly).
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
-from pipelines.search.kernels.layout import KINDS
-from pipelines.search.kernels.layout import Lattice as LatticeArrays
 from profiler.arrays import F32, F64, I32, I64, Array, check_indices
 
-FIRST_ALTERNATIVES = 1 << 18
-"""Alternatives (12 bytes) that there is room for at first; it grows with the history."""
 MAX_RANKS = 256
 """A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
-
-
-Empty = Callable[[int | tuple[int, ...], DTypeLike], Array]
-"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
 
 
 Ending = tuple[int, "Ending"] | None
@@ -67,28 +57,6 @@ class Lattice:
         first = np.zeros(len(self.history) + 1, np.int64)
         np.cumsum(np.bincount(owner, minlength=len(self.history)), out=first[1:])
         return lattice_kernels.Ways(self.history, first, np.ascontiguousarray(other), self.delta)
-
-
-def lattice_arrays(graph: Graph, empty: Empty, on: bool) -> LatticeArrays:
-    """What kernels record the lattice in, see `lattice_kernels.record_frame`; `empty` makes the arrays.
-
-    The smallest that there can be where it is not `on`.
-    """
-    lengths = lattice_lengths(graph, FIRST_ALTERNATIVES if on else 1, on)
-    kinds = [np.dtype(kind) for kind in KINDS["lattice"]]
-    made = LatticeArrays(*(empty((n, *kind.shape), kind.base) for n, kind in zip(lengths, kinds, strict=True)))
-    made.rank[:] = epsilon_ranks(graph) if on else 0
-    return made
-
-
-def lattice_lengths(graph: Graph, alternatives: int, on: bool) -> tuple[int, ...]:
-    """Of the columns of `lattice_arrays`, with room for `alternatives`."""
-    if not on:
-        return alternatives, alternatives, 1, 1, 1, 1, 1
-    places = graph.n_states + 1
-    # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
-    ways = places + len(graph.arcs)
-    return alternatives, alternatives, places, ways, ways, ways, max(graph.n_epsilon_states, 1)
 
 
 def epsilon_ranks(graph: Graph) -> I32:

@@ -7,11 +7,13 @@ given per call (scores, settings, a token's place) is checked per call.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
+from typing import get_type_hints
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pipelines.search import alternatives, words
-from pipelines.search.alternatives import Empty
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import calls, layout
 from pipelines.search.kernels.intrinsics import table
@@ -32,7 +34,14 @@ SETTLED_FRAMES = 300
 FEW_ENTRIES = 1 << 16
 """Least number that is added before those that no token leads to are dropped, which takes some 2 ms."""
 
+FIRST_ALTERNATIVES = 1 << 18
+"""Alternatives (12 bytes) that there is room for at first; it grows with the history."""
+
+Empty = Callable[[int | tuple[int, ...], DTypeLike], Array]
+"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
+
 _F32 = np.dtype(np.float32)
+_GROUPS = get_type_hints(Arrays)
 
 
 class Workspace:
@@ -45,27 +54,12 @@ class Workspace:
         """`empty` makes the arrays; only the pages of tokens and arcs that ever live are touched."""
         self.graph = graph
         self._empty = empty
-        places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
-
-        def columns(group: str, length: int) -> list[Array]:
-            return [empty(length, kind) for kind in layout.KINDS[group]]
-
-        books = [FIRST_HISTORY, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1]
-        kinds = [np.dtype(kind) for kind in layout.KINDS["books"]]
-        made = Arrays(
-            layout.Records(graph.states, graph.arcs),
-            layout.Tokens(*columns("tokens", places)),
-            layout.Emitting(*columns("emitting", arcs)),
-            layout.Epsilons(*columns("epsilons", arcs)),
-            layout.Scratch(*columns("scratch", places))._replace(bins=empty(layout.BINS + 1, np.int32)),
-            alternatives.lattice_arrays(graph, empty, False),
-            layout.Places(*columns("places", places)),
-            layout.Labels(*columns("labels", labels)),
-            layout.Books(*(empty((n, *kind.shape), kind.base) for n, kind in zip(books, kinds, strict=True))),
-        )
+        groups = {group: _GROUPS[group](*self._made(group)) for group in _lengths(graph, FIRST_HISTORY, 1, False)}
+        made = Arrays(layout.Records(graph.states, graph.arcs), **groups)
         for column in (made.places.queued, *made.labels, *made.books[1:5]):
             column.fill(0)
         made.labels.entering[1:] = graph.senone_state == 0
+        made.lattice.rank[:] = 0
         self.collected = 0
         """How often the history was collected."""
         self.renumbered_from = 0
@@ -84,19 +78,9 @@ class Workspace:
     def check(self, arrays: Arrays) -> None:
         """Raise ArrayError unless every array has the shape and type that the kernels assume."""
         graph, ranks = self.graph, self.numbers.n_ranks
-        places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
         if arrays.graph.states is not graph.states or arrays.graph.arcs is not graph.arcs:
             raise ArrayError("the arrays are not those of the graph that was checked")
-        for group, lengths in (
-            ("tokens", [places] * 8),
-            ("emitting", [arcs] * 7),
-            ("epsilons", [arcs] * 6),
-            ("scratch", [*[places] * 4, layout.BINS + 1]),
-            ("places", [places] * 3),
-            ("labels", [labels] * 4),
-            ("lattice", alternatives.lattice_lengths(graph, len(arrays.lattice.delta), ranks > 0)),
-            ("books", [None, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1]),
-        ):
+        for group, lengths in _lengths(graph, len(arrays.books.history), len(arrays.lattice.delta), ranks > 0).items():
             held, kinds = getattr(arrays, group), [np.dtype(kind) for kind in layout.KINDS[group]]
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
                 check(f"{group}.{name}", getattr(held, name), kind.base, (length, *kind.shape), writable=True)
@@ -278,6 +262,12 @@ class Workspace:
             kept = int(r[layout.ALTERNATIVES])
             self._alternatives = self._longer(pairs, alternatives, kept), self._longer(costs, alternatives, kept)
 
+    def _made(self, group: str, on: bool = False) -> list[Array]:
+        """Columns of a group, with the least room that a lattice can have where it is not `on`."""
+        lengths = _lengths(self.graph, FIRST_HISTORY, FIRST_ALTERNATIVES if on else 1, on)[group]
+        kinds = [np.dtype(kind) for kind in layout.KINDS[group]]
+        return [self._empty((n, *kind.shape), kind.base) for n, kind in zip(lengths, kinds, strict=True)]
+
     def _longer(self, column: Array, length: int, used: int) -> Array:
         longer = self._empty((length, *column.shape[1:]), column.dtype)
         longer[:used] = column[:used]
@@ -287,7 +277,8 @@ class Workspace:
         """Keep ways within `beam`, or none; arrays that are there serve again."""
         self.numbers = self.numbers._replace(lattice_beam=float(beam) if on else -1.0)
         if on != (self.numbers.n_ranks > 0):
-            lattice = alternatives.lattice_arrays(self.graph, self._empty, on)
+            lattice = layout.Lattice(*self._made("lattice", on))
+            lattice.rank[:] = alternatives.epsilon_ranks(self.graph) if on else 0
             self.numbers = self.numbers._replace(n_ranks=int(lattice.rank.max(initial=0)) + 1 if on else 0)
             self._alternatives = lattice[:2]
             self.hold(self.arrays._replace(lattice=lattice))
@@ -300,6 +291,23 @@ class Workspace:
                 f"array of shape {scores.shape}"
             )
         return np.ascontiguousarray(scores, dtype=_F32)
+
+
+def _lengths(graph: Graph, history: int, kept: int, on: bool) -> dict[str, tuple[int, ...]]:
+    """Of the columns of each group, for `history` entries and `kept` alternatives; `on`: is there a lattice?"""
+    places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
+    # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
+    ways = (places, *[places + arcs - 1] * 3, max(graph.n_epsilon_states, 1)) if on else (1,) * 5
+    return {
+        "tokens": (places,) * 8,
+        "emitting": (arcs,) * 7,
+        "epsilons": (arcs,) * 6,
+        "scratch": (*[places] * 4, layout.BINS + 1),
+        "lattice": (kept, kept, *ways),
+        "places": (places,) * 3,
+        "labels": (labels,) * 4,
+        "books": (history, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1),
+    }
 
 
 def _not_endless(status: int) -> int:

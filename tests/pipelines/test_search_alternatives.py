@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from search_graphs import decode as decoded
 from search_graphs import packed, random_graph, settings, smooth_scores, spoken
 
-from pipelines.search import alternatives, workspace
 from pipelines.search import words as histories
+from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
@@ -132,7 +132,7 @@ def test_collecting_loses_no_alternative(seed, settled):
     decode(roomy, scores)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workspace, "FIRST_HISTORY", 1)
-        patch.setattr(alternatives, "FIRST_ALTERNATIVES", 2)
+        patch.setattr(workspace, "FIRST_ALTERNATIVES", 2)
         patch.setattr(workspace, "FEW_ENTRIES", 4)
         patch.setattr(workspace, "SETTLED_FRAMES", settled)
         tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
@@ -162,7 +162,7 @@ def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FIRST_HISTORY", 64), ("FEW_ENTRIES", 64), ("MAX_HISTORY", 800)):
             patch.setattr(workspace, name, value)
-        patch.setattr(alternatives, "FIRST_ALTERNATIVES", 64)
+        patch.setattr(workspace, "FIRST_ALTERNATIVES", 64)
         tight = Viterbi(graph, wide(lattice_beam=20.0))
         decode(tight, scores)
     decode(narrow, scores)
