@@ -68,7 +68,7 @@ def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
     try:
         made = Viterbi(graph, chosen)
         made._space = Workspace(graph, walls.empty)
-        made._tracer._entries = walls.empty(1, np.int32)
+        made._tracer._backpointers = walls.empty(1, np.int32)
         made.configure(chosen)
         made.start(0)
     finally:
