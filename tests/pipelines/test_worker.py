@@ -88,13 +88,24 @@ def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
     assert window.hear("running")["session"] == str(out)
 
 
-@pytest.mark.slow
-def test_a_run_takes_changes_and_marks_and_refuses_the_rest(window, bundled_speech, tmp_path):
-    path = tmp_path / "live.asrs"
-    compiled(presets.load("gmm-quick").config, {"gmm.selection.enabled": True})
+def paced(window: Window, bundled_speech: Path, folder: Path, frames: int) -> Path:
+    """Start a run as fast as the speech; its session, when it has so many frames."""
+    path = folder / "paced.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
-    wait_for_frames(path, 1)
+    wait_for_frames(path, frames)
+    return path
+
+
+def state(path: Path) -> str:
+    with closing(Session.open(path)) as session:
+        return session.state
+
+
+@pytest.mark.slow
+def test_a_run_takes_changes_and_marks_and_refuses_the_rest(window, bundled_speech, tmp_path):
+    compiled(presets.load("gmm-quick").config, {"gmm.selection.enabled": True})
+    path = paced(window, bundled_speech, tmp_path, 1)
     window.say(do="set", key="gmm.selection.enabled", value=True)
     window.say(do="mark", text="here")
     window.say(do="set", key="model", value="ptm")
@@ -135,8 +146,7 @@ def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(bundled_speech, 
     made._obey({"do": "start", "config": to_dict(config), "preset": "gmm-quick", "audio": audio, "out": str(out)})
     order.begun.wait()
     assert made.end()
-    with closing(Session.open(out)) as session:
-        assert session.state == "stopped"
+    assert state(out) == "stopped"
     assert not any(side.exists() for side in own_files(out)[1:3])
     order.released.set()  # otherwise the process would end here
     assert made._thread is not None
@@ -164,10 +174,7 @@ def test_what_is_no_command_is_answered(window):
 
 
 def test_killed_in_the_middle_the_session_up_to_then_opens(window, bundled_speech, tmp_path):
-    path = tmp_path / "killed.asrs"
-    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
-    window.decoding()
-    wait_for_frames(path, 50)
+    path = paced(window, bundled_speech, tmp_path, 50)
     window.process.kill()
     window.process.wait()
     with closing(Session.open(path)) as session:
@@ -177,37 +184,23 @@ def test_killed_in_the_middle_the_session_up_to_then_opens(window, bundled_speec
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_a_window_that_goes_away_ends_the_run_cleanly(window, bundled_speech, tmp_path):
-    path = tmp_path / "left.asrs"
-    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
-    window.decoding()
-    wait_for_frames(path, 10)
-    assert window.process.stdin is not None
-    window.process.stdin.close()
-    assert window.process.wait(timeout=PATIENCE_S) == 0
-    with closing(Session.open(path)) as session:
-        assert session.state == "stopped"
-
-
-@pytest.mark.parametrize("number", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.slow)])
-def test_a_signal_ends_the_run_cleanly(number, window, bundled_speech, tmp_path):
-    path = tmp_path / "ended.asrs"
-    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
-    window.decoding()
-    wait_for_frames(path, 10)
-    window.process.send_signal(signal.Signals[number])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, 0))]
+)
+def test_a_signal_or_a_window_that_goes_away_ends_the_run_cleanly(number, window, bundled_speech, tmp_path):
+    path = paced(window, bundled_speech, tmp_path, 10)
+    if number:
+        window.process.send_signal(number)
+    else:
+        window.process.stdin.close()
     assert window.hear("finished")["state"] == "stopped"
-    assert window.process.wait(timeout=PATIENCE_S) == 128 + signal.Signals[number]
-    with closing(Session.open(path)) as session:
-        assert session.state == "stopped"
+    assert window.process.wait(timeout=PATIENCE_S) == (128 + number if number else 0)
+    assert state(path) == "stopped"
 
 
 @pytest.mark.slow
 def test_a_crash_leaves_its_stack(window, bundled_speech, tmp_path):
-    path = tmp_path / "crashed.asrs"
-    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
-    window.decoding()
+    paced(window, bundled_speech, tmp_path, 1)
     window.process.send_signal(signal.SIGSEGV)
     assert window.process.wait(timeout=PATIENCE_S) == -signal.SIGSEGV
     window.complaints.seek(0)
