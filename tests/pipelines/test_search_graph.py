@@ -123,6 +123,7 @@ def test_altered_arrays_whose_checksum_fits_are_sound_or_refused(tmp_path_factor
     [
         ("states", ("first", 1), 10**6, "follow each other"),
         ("states", ("loop_label", 0), 99, "self-loop has a senone"),
+        ("states", ("loop_label", 0), -1, "self-loop has a senone"),
         ("states", ("loop_weight", 0), 3e38, "no number that a path could add up"),
         ("arcs", ("target", 0), -1, "leads to a state"),
         ("arcs", ("ilabel", 0), 2**30, "a senone that there is not"),
