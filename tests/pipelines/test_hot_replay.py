@@ -22,7 +22,8 @@ from tests.fake_clock import FakeClock
 
 @pytest.fixture(autouse=True)
 def not_early(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No replays come early, but in the tests of those that do."""
+    """No replays come early, but in the tests of those that do; the search is a stand-in for one."""
+    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     if "early" not in request.node.name:
         monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
 
@@ -123,6 +124,12 @@ class Rig:
         groups = np.array([self.recorder.stages[n].group for n in spans["stage"]])
         return spans[groups == "setup"]
 
+    def replayed(self) -> list[tuple[str, int, int]]:
+        """Of the hot spans since the last call name, duration and what the block took."""
+        found = ((self.recorder.stages[span["stage"]].name, span) for span in self.taken())
+        hot = [(name, int(s["duration_ns"]), int(s["work0"])) for name, s in found if name.startswith(REPLAYED)]
+        return sorted(hot)
+
 
 def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time():
     rig = Rig(0.1)
@@ -209,8 +216,7 @@ def test_what_must_not_be_replayed_is_not(why):
         rig.replay.forget()
     rig.replay.take(scorer, scores, before, 0)
     assert rig.scorer.times == 0
-    names = [rig.recorder.stages[n].name for n in rig.taken()["stage"]]
-    assert not [name for name in names if name.startswith(REPLAYED)]
+    assert not rig.replayed()
 
 
 def test_what_other_programs_took_of_block_and_passes_is_off():
@@ -226,14 +232,8 @@ def test_what_other_programs_took_of_block_and_passes_is_off():
 
     rig.scorer.again = disturbed  # type: ignore[method-assign]
     assert rig.replay.take(rig.scorer, SCORES, before, 0, own=0.75)
-    spans = rig.taken()
-    hot = [
-        (int(span["duration_ns"]), int(span["work0"]))
-        for span in spans
-        if rig.recorder.stages[span["stage"]].name.startswith(REPLAYED)
-    ]
     # Half of each pass of 800 ns, and a quarter of the block.
-    assert hot == [(200, 750), (200, 750)]
+    assert rig.replayed() == [(f"{REPLAYED}score.{n}", 200, 750) for n in "ab"]
     rig.choose()
     before, _ = rig.block()
     assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
@@ -241,7 +241,6 @@ def test_what_other_programs_took_of_block_and_passes_is_off():
 
 def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch):
     """Where no block hands its scores over, the search would else be kept before every one of them."""
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.01)
     rig.scorer.can = False
     search, keeping = with_search(rig), 90
@@ -285,17 +284,15 @@ def planned(rig: Rig, search: Any) -> list[str]:
     rig.lane.take()
     before, _ = rig.block()
     rig.replay.take(rig.scorer, SCORES, before, 0)
-    names = [rig.recorder.stages[n].name for n in rig.taken()["stage"]]
-    return sorted(name for name in names if name.startswith(REPLAYED))
+    return [name for name, _, _ in rig.replayed()]
 
 
 SCORED = [f"{REPLAYED}score.a", f"{REPLAYED}score.b"]
 SEARCHED = [f"{REPLAYED}search.emit"]
 
 
-def test_what_takes_less_is_replayed_more_often(monkeypatch):
+def test_what_takes_less_is_replayed_more_often():
     """Three passes over scoring take 2 400 ns, over search 1 500."""
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
     search = with_search(rig)
     assert [planned(rig, search) for _ in range(6)] == [SCORED, SEARCHED, SEARCHED] * 2
@@ -306,8 +303,7 @@ def test_what_takes_less_is_replayed_more_often(monkeypatch):
 
 
 @pytest.mark.parametrize("can", [True, False])
-def test_what_cannot_be_done_again_has_had_its_turn(can, monkeypatch):
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
+def test_what_cannot_be_done_again_has_had_its_turn(can):
     rig = Rig(0.1)
     search = with_search(rig, can)
     found = [planned(rig, search) for _ in range(6)]
@@ -318,9 +314,8 @@ def test_what_cannot_be_done_again_has_had_its_turn(can, monkeypatch):
     assert [planned(rig, search) for _ in range(2)] == [SEARCHED if can else []] * 2
 
 
-def test_what_was_forgotten_has_not_had_its_turn(monkeypatch):
+def test_what_was_forgotten_has_not_had_its_turn():
     """Short utterances end between plan and block most of the time, and search would never be replayed."""
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
     search = with_search(rig)
     rig.choose(search)
@@ -388,5 +383,4 @@ def test_the_search_is_done_again_over_several_frames(block, monkeypatch):
         if n < wanted - 1:
             assert rig.plan(took, before, search) == 0
     assert set(seen) == {(100, wanted * block)}
-    (span,) = (each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0])
-    assert (span["work0"], span["duration_ns"]) == (1000 * wanted, 500)
+    assert rig.replayed() == [(SEARCHED[0], 500, 1000 * wanted)]
