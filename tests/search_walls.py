@@ -32,20 +32,15 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
     arcs = [(0, 0, 0, 0.0, 0)][:0]
     for state in range(n):
         goals = range(n) if crowded else rng.integers(0, n, 2).tolist()
-        arcs += [
-            (state, int(rng.integers(1, n_senones + 1)), int(rng.integers(0, 3)), rng.random(), goal) for goal in goals
-        ]
+        arcs += [(state, *rng.integers((1, 0), (n_senones + 1, 3)).tolist(), rng.random(), goal) for goal in goals]
         # States with epsilon arcs come first, and these lead upwards.
         if state < n // 2:
             arcs += [(state, 0, int(rng.integers(0, 3)), rng.random(), g) for g in (state + 1, n - 1)]
     columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
     fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
-    return from_topology(
-        Topology(fst, rng.integers(0, n_senones + 1, n).astype(np.int32), rng.random(n).astype(np.float32)),
-        Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False])),
-        ("a", "b"),
-        [[(0,)], [(0, 0)]],
-    )
+    loops = rng.integers(0, n_senones + 1, n).astype(np.int32), rng.random(n).astype(np.float32)
+    senones = Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False]))
+    return from_topology(Topology(fst, *loops), senones, ("a", "b"), [[(0,)], [(0, 0)]])
 
 
 def settings(**changes: Any) -> Search:
@@ -91,10 +86,7 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 
 SEARCH = {
-    "kernels.calls": (
-        *("named", "numbers_of", "begin", "advance", "_record"),
-        *("prune", "active_senones", "entry_of"),
-    ),
+    "kernels.calls": ("named", "numbers_of", "begin", "advance", "_record", "prune", "active_senones", "entry_of"),
     "kernels.token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
     "kernels.epsilon": ("entry_of", "_relax", "close"),
     "kernels.sparse_set": ("find", "insert"),
@@ -243,12 +235,8 @@ def contexts(walls: Walls) -> None:
         held = _context.Contexts(base, onward, said, symbol)
         keys, table = _context.find_places(given, 0, held)
         places, room = len(keys), 4 * len(keys)
-        made = _context.ExpandedArcs(
-            walls.empty(places + 2, np.int64),
-            walls.empty(room, np.int32),
-            walls.empty(room, np.int32),
-            walls.empty(room, np.int64),
-        )
+        columns = (walls.empty(room, kind) for kind in (np.int32, np.int32, np.int64))
+        made = _context.ExpandedArcs(walls.empty(places + 2, np.int64), *columns)
         _context.fill_arcs(walls(keys), walls(table), given, held, phones - 1, made)
         assert made.first[-1] == room
 
@@ -263,9 +251,8 @@ def ngram_models(walls: Walls) -> None:
         for array in arrays[:5] if seed > 4 else ():
             view = array.view(np.uint8)
             view[rng.integers(0, len(view))] ^= rng.integers(1, 256)
-        tree_bits, future_bits, final_bits, context_words, future_words, back, final_weights, weights = map(
-            walls, arrays
-        )
+        *bits, context_words, future_words, back, final_weights, weights = map(walls, arrays)
+        tree_bits, future_bits, final_bits = bits
         n, m = len(contexts), len(future_words)
         tree = ngram.Tree(*(walls.empty(length, np.int32) for length in (n, n, n + 1)))
         first, final = walls.empty(n + 1, np.int64), walls.empty(n, np.float32)

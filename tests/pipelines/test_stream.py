@@ -43,8 +43,7 @@ def in_chunks(front: FrontEnd, samples: F32, chunk: int) -> F32:
     utterance = front.start(samples)
     for end in range(chunk, len(samples) + chunk, chunk):
         before = utterance.ready
-        for _ in utterance.advance(end):
-            pass
+        list(utterance.advance(end))
         assert utterance.ready >= before
     assert utterance.ready == utterance.n_frames
     return utterance.features
@@ -87,12 +86,10 @@ def test_a_front_end_says_how_far_it_looks_ahead(feat, frames):
     ready = there - frames
     np.testing.assert_array_equal(front.features(samples)[:ready], front.features(other)[:ready])
     utterance = front.start(samples)
-    for _ in utterance.advance(needed):
-        pass
+    list(utterance.advance(needed))
     assert utterance.ready == ready
     utterance = front.start(samples)
-    for _ in utterance.advance(needed - 1):
-        pass
+    list(utterance.advance(needed - 1))
     assert utterance.ready == ready - 1
 
 
@@ -102,15 +99,13 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior():
     np.testing.assert_array_equal(front.prior, prior)
     samples = np.random.default_rng(3).normal(0, 0.1, 16_000).astype(np.float32)
     utterance = front.start(samples)
-    for _ in utterance.advance(8000):
-        pass
+    list(utterance.advance(8000))
     n = utterance.ready
     cepstra = utterance.cepstra[:n].astype(np.float64)
     mean = (cepstra.sum(axis=0) + PRIOR_FRAMES * prior) / (n + PRIOR_FRAMES)
     np.testing.assert_allclose(utterance.features[:n], cepstra - mean, atol=1e-4)
     np.testing.assert_array_equal(front.prior, prior)
-    for _ in utterance.advance(16_000):
-        pass
+    list(utterance.advance(16_000))
     every = utterance.cepstra.astype(np.float64)
     mean = (every.sum(axis=0) + PRIOR_FRAMES * prior) / (len(every) + PRIOR_FRAMES)
     np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
@@ -229,10 +224,15 @@ def test_partial_results_come_at_the_times_that_the_session_has(decoded):
     assert all(a < b for a, b in pairwise(changed))
 
 
+def sound_and_quiet(folder: Path) -> tuple[F32, F32, int]:
+    """A sentence, a second of silence, and their rate."""
+    sound, rate = soundfile.read(folder / SHORT, dtype="float32")
+    return sound, np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32), rate
+
+
 def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, bundled_speech, tmp_path):
     """Twice the sentence with a second of silence between: rule 2 or 3 ends the first after its silence."""
-    sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
-    quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
+    sound, quiet, rate = sound_and_quiet(bundled_speech)
     path = tmp_path / "twice.wav"
     soundfile.write(path, np.concatenate([sound, quiet, sound]), rate)
     stream = decoded(0.0, COMPUTE_NS, path=path, **{"stream.rule2_cost": 100.0}).stream
@@ -273,8 +273,7 @@ def test_the_five_rules_with_the_defaults_of_kaldi(frames, silence, cost, rule):
 
 def test_the_search_knows_the_silence_at_the_end_of_its_path(made, bundled_speech):
     _, _, recogniser = made
-    sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
-    quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
+    sound, quiet, _ = sound_and_quiet(bundled_speech)
 
     def silence(samples: F32) -> int:
         features = recogniser.frontend.features(samples)
@@ -298,14 +297,13 @@ def test_a_session_keeps_the_stream_and_its_tiles(quick, bundled_speech, tmp_pat
     with closing(Session.open(path)) as session:
         about = session.meta["stream/1"]
         assert about["chunk_ms"] == 40
-        names = [session.stages[n].name for n in session.spans["stage"]]
+        stages = [session.stages[n] for n in session.spans["stage"]]
+        names = [stage.name for stage in stages]
         assert names.count("decode.chunk") == len(about["audio_ns"])
         tiles = session.spans[[name in ("decode.utterance", "decode.chunk", "decode.block") for name in names]]
         ends = tiles["start_ns"] + tiles["duration_ns"]
         assert (tiles["start_ns"][1:] >= ends[:-1]).all()
-        leaves = session.spans[
-            [session.stages[n].group in ("frontend", "scoring", "search") for n in session.spans["stage"]]
-        ]
+        leaves = session.spans[[stage.group in ("frontend", "scoring", "search") for stage in stages]]
         at = np.searchsorted(tiles["start_ns"], leaves["start_ns"], side="right") - 1
         assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
         assert session.utterances[0].done
