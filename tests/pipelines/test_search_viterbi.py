@@ -205,18 +205,6 @@ def test_insertion_penalty_costs_each_word_once(real_scores):
     assert dear.best_cost == pytest.approx(cost + 0.01 * len(words), abs=2e-3)
 
 
-def test_settings_change_between_blocks(real_scores):
-    active = {}
-    for later_beam in (6.0, 15.0):
-        decoder = Viterbi(thousand_words(), settings(beam=6.0))
-        decoder.start(0)
-        decoder.advance(real_scores[0][:40], 0)
-        decoder.configure(settings(beam=later_beam))
-        decoder.advance(real_scores[0][40:60], 40)
-        active[later_beam] = len(decoder.active_senones())
-    assert active[15.0] > 2 * active[6.0]
-
-
 # -- of the compiled search and of the one in torch ------------------------------------------------
 
 
