@@ -52,11 +52,15 @@ def logged_cepstra(samples: np.ndarray, folder: Path, model: Path = MODEL) -> np
     return np.frombuffer(data[4:], ">f4").reshape(-1, 13)
 
 
+def done(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.Utterance:
+    """An utterance of f32 samples, computed."""
+    utterance = Mfcc(parameters).start(samples)
+    list(utterance.run())
+    return utterance
+
+
 def our_cepstra(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> np.ndarray:
-    utterance = Mfcc(parameters).start((samples / 32768).astype(np.float32))
-    for _ in utterance.run():
-        pass
-    return utterance.cepstra
+    return done(floats(samples), parameters).cepstra
 
 
 def speech(name: str = "05-slt-market") -> np.ndarray:
@@ -120,10 +124,7 @@ def test_other_parameters_equal_pocketsphinx(changes, tmp_path):
 
 
 def test_mean_and_differences_against_a_plain_reference():
-    samples = floats(speech())
-    utterance = Mfcc(DEFAULT).start(samples)
-    for _ in utterance.run():
-        pass
+    utterance = done(floats(speech()))
     static = utterance.cepstra.astype(np.float64)
     static = static - static[static[:, 0] >= 0].mean(axis=0)
     padded = np.concatenate([np.repeat(static[:1], 3, 0), static, np.repeat(static[-1:], 3, 0)])
@@ -139,11 +140,8 @@ def test_mean_and_differences_against_a_plain_reference():
     assert np.abs(utterance.features - expected).max() <= 5e-5
 
 
-def test_frames_without_energy_do_not_count_for_the_mean(tmp_path):
-    samples = floats(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:24_000]]))
-    utterance = Mfcc(DEFAULT).start(samples)
-    for _ in utterance.run():
-        pass
+def test_frames_without_energy_do_not_count_for_the_mean():
+    utterance = done(floats(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:24_000]])))
     silent = utterance.cepstra[:, 0] < 0
     assert silent.sum() > 90
     assert np.abs(utterance.features[~silent, :13].mean(axis=0)).max() < 1e-4
