@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QInputDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.pictures.writers import settle
 from app.window.main_window import MainWindow
 from app.window.notices import Banner
 
@@ -32,6 +33,16 @@ def texts(window: MainWindow, kind: str) -> list[str]:
 def press(banner: Banner, text: str) -> None:
     """Press the button of a notice."""
     next(button for button in banner.findChildren(QPushButton) if button.text() == text).click()
+
+
+def answer(window: MainWindow, text: str) -> str:
+    """Answer the question for a text that is open; return what stood there."""
+    (dialog,) = (one for one in window.findChildren(QInputDialog) if one.isVisible())
+    offered = dialog.textValue()
+    dialog.setTextValue(text)
+    dialog.accept()
+    settle()
+    return offered
 
 
 def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QHelpEvent
-from PySide6.QtWidgets import QApplication, QInputDialog, QToolTip
+from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
-from shown_windows import errors
+from shown_windows import answer, errors
 from views_desk import amount, pixels, settle
 
 from app.model.bookmarks import Bookmark, read, sidecar
@@ -27,12 +27,7 @@ def bookmark(qtbot: QtBot, window: MainWindow, first_s: float, last_s: float, no
     window.activateWindow()  # after the dialog of the one before
     settle()
     qtbot.keyClick(window, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
-    (dialog,) = (one for one in window.findChildren(QInputDialog) if one.isVisible())
-    offered = dialog.textValue()
-    dialog.setTextValue(note)
-    dialog.accept()
-    settle()
-    return offered
+    return answer(window, note)
 
 
 def texts(window: MainWindow) -> list[str]:

@@ -6,22 +6,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QInputDialog
-from shown_windows import errors
-from views_desk import settle
+from shown_windows import answer, errors
 
 from app.model.bookmarks import sidecar
-from app.window.main_window import MainWindow
 from app.window.welcome import SessionRow
-
-
-def answer(window: MainWindow, name: str) -> str:
-    """Give a name in the dialog that is open; return what stood there."""
-    (dialog,) = (one for one in window.findChildren(QInputDialog) if one.isVisible())
-    offered = dialog.textValue()
-    dialog.setTextValue(name)
-    dialog.accept()
-    settle()
-    return offered
 
 
 @pytest.mark.slow

@@ -49,17 +49,6 @@ def test_form_and_toggles_follow_the_cursor(opened):
 
 
 @pytest.mark.slow
-def test_the_speech_is_that_of_the_recording(qtbot, opened):
-    form = opened.desk.form
-    opened.playhead.seek(300)
-    assert form.speech.text() == "voice.wav"
-    assert not form.speech.isEnabled()
-    qtbot.mouseClick(form.which.next, LEFT)
-    assert form.speech.text() == f"{opened.runs.next.audio.files} voices"
-    assert form.speech.isEnabled()
-
-
-@pytest.mark.slow
 def test_nothing_of_a_recording_can_be_changed(qtbot, opened):
     before = opened.pipeline.next
     opened.playhead.seek(300)
@@ -78,10 +67,12 @@ def test_nothing_of_a_recording_can_be_changed(qtbot, opened):
 @pytest.mark.slow
 def test_the_next_run_is_changed_on_request_and_kept(qtbot, opened):
     opened.playhead.seek(300)
-    which = opened.desk.form.which
+    which, speech = opened.desk.form.which, opened.desk.form.speech
     assert which.recorded.isChecked()
+    assert (speech.text(), speech.isEnabled()) == ("voice.wav", False)
     qtbot.mouseClick(which.next, LEFT)
     assert which.next.isChecked()
+    assert (speech.text(), speech.isEnabled()) == (f"{opened.runs.next.audio.files} voices", True)
     assert beam(opened) == 9.0, "a session opened is repeated as it ended"
     qtbot.keyClick(opened, Qt.Key.Key_K)
     assert opened.pipeline.next.frames.skip == 2
