@@ -1,7 +1,6 @@
 """Tasks of the window: their command runs in a child, in its turn, and its document is a page among the results."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import msgspec
 import psutil
 import pytest
 import shiboken6
-from command_line import answer, printed
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QTabBar, QWidget
@@ -18,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from test_documents import AUDIT, EXPLAIN, WHATIF
 
-from app.cli import _output, audit, explain, whatif
+from app.cli import audit, explain, whatif
 from app.model.document import Document
 from app.model.processes import leaving
 from app.model.processes.leaving import EXPLAINS, Leaving
@@ -28,7 +26,7 @@ from app.views.ratios import Ratios
 from app.window.main_window import MainWindow
 from app.window.notices import Notices
 from app.window.tasks import replays
-from app.window.tasks.page import TaskPage
+from app.window.tasks.page import JSON, VERB, TaskPage
 from app.window.tasks.workbench import TaskStrip
 from pipelines.labs.chart import Bars
 from tests.waiting import PATIENCE_S
@@ -216,7 +214,7 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
     code = (
         "import sys; from PySide6.QtCore import QTimer;"
         "from PySide6.QtWidgets import QApplication, QWidget;"
-        "from app.window.tasks.page import TaskPage;"
+        "from app.window.tasks.page import JSON, VERB, TaskPage;"
         "app = QApplication([]); parent = QWidget();"
         "made = TaskPage('a', (sys.executable, '-c', sys.argv[1]), 'b', parent);"
         "made.show(); look = QTimer(interval=20);"
@@ -347,59 +345,17 @@ def test_every_task_is_in_the_menu_and_says_what_it_needs(window):
     assert len(w.notices.banners) == before + 1
 
 
-@pytest.fixture(scope="module")
-def recorded(bundled_speech, tmp_path_factory, short_runs):
-    """Sessions that skip every other frame, with their audio and without it, and one that was scored exactly."""
-    folder = tmp_path_factory.mktemp("audit")
-    paths = {name: folder / f"{name}.asrs" for name in ("skipping", "gone", "exact")}
-    for name, path in paths.items():
-        said = folder / f"{name}.flac"
-        shutil.copy(bundled_speech / "08-kal16-short.flac", said)
-        (folder / "t.tsv").write_text(f"file\ttranscript\n{said.name}\tyes of course\n")
-        words = ("--transcripts", folder / "t.tsv", "--set", f"frames.skip={1 if name == 'exact' else 2}")
-        printed("run", "--preset", "gmm-quick", "--audio", said, *words, "--out", path)
-    (folder / "gone.flac").unlink()
-    return paths
-
-
-def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, TaskPage]:
-    window = MainWindow()
-    qtbot.addWidget(window)
-    window.show()
-    window.open_session(path)
-    window.actions_["run.audit"].trigger()
-    (made,) = window.findChildren(TaskPage)
-    qtbot.waitUntil(lambda: not made.working)
-    return window, made
-
-
-@pytest.mark.slow
-def test_the_session_shown_is_audited(recorded, qtbot):
-    files = sorted(recorded["skipping"].parent.iterdir())
-    tree = answer("audit", "--session", recorded["skipping"])
-    assert tree["approximations"] == {"frames.skip": 2}
-    assert tree["wer_words"] == 3, "its transcript comes with the session"
-    window, made = audited(qtbot, recorded["skipping"])
-    assert made.state.text() == f"frames.skip=2 · 1 utterance · {tree['frames']} frames"
-    said = _output.text(audit.document(tree))
-    assert said.startswith(made.state.text())
-    assert all(label.text() in said for label in made.sentences)
-    (table,) = made.tables
-    row = [str(table.model().index(0, column).data()) for column in range(6)]
-    assert row[0] == "skipping"
-    assert row[3:] == ["yes of course", tree["utterances"][0]["exact"], tree["utterances"][0]["hypothesis"]]
-    assert len(made.charts) == 1
-    assert sorted(recorded["skipping"].parent.iterdir()) == files
-    made.close()
-    window.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "says"), [("gone", "is not here"), ("exact", "was scored exactly")])
-def test_what_cannot_be_audited_is_one_sentence(recorded, qtbot, name, says):
-    window, made = audited(qtbot, recorded[name])
-    assert says in made.state.text()
-    assert str(recorded[name]) in made.state.text()
-    assert not made.tables
-    made.close()
-    window.close()
+def test_each_task_runs_its_verb_on_what_is_shown(qtbot, opened, finished, monkeypatch):
+    begun = []
+    monkeypatch.setattr(TaskPage, "begin", lambda page, words: begun.append((page.windowTitle(), *words[len(VERB) :])))
+    tree = opened.desk.breakdown.tree
+    qtbot.waitUntil(lambda: tree.explained() in tree.stages)
+    stage, path = tree.explained().name, str(finished)
+    for name in ("explain", "confirm", "audit", "calibrate", "compare_arms"):
+        opened.actions_.trigger(f"run.{name}")
+    assert begun == [
+        (f"Explain {stage}", "explain", *JSON, path, stage),
+        (f"Confirm the verdict of {stage}", "confirm", *JSON, path, stage),
+        ("Audit of finished.asrs", "audit", *JSON, "--session", path),
+        ("Roofs of this machine", "calibrate", *JSON),
+    ], "arms are of an A/B alone"
