@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from command_line import answer, here, printed
+from command_line import answer, printed
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot

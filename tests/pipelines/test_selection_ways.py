@@ -383,7 +383,9 @@ def test_clusters_that_are_not_expanded_stand_for_their_gaussians(models, famili
     features = likely_features(models[kind], 9)
     strategy, found = configured(family, "clusters", gmm__selection__expand=expand)
     exact = linear(p.gaussians, p.centre, features)
-    coarse = linear(found.gaussians[None], p.centre, features)[:, 0].reshape(9, exact.shape[2], -1)[:, :, : found.number]
+    coarse = linear(found.gaussians[None], p.centre, features)[:, 0].reshape(9, exact.shape[2], -1)[
+        :, :, : found.number
+    ]
     g = exact.copy()
     for t in range(9):
         for s in range(exact.shape[2]):
