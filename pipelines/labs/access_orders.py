@@ -128,9 +128,7 @@ LAB = Lab(
     bound="It holds if an access along a chain takes at least five times as long as in order, and at random at "
     "least twice. The claim gives no number; both bounds are ours: a cache line has sixteen words, of which only "
     "the first can be expensive, and random accesses overlap.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         "holds here": "So: lay Gaussians out by cluster and go through them in runs; gathering scattered rows at 30 % "
         "kept is slower than computing all.",

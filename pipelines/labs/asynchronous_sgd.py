@@ -162,9 +162,7 @@ LAB = Lab(
     "less of their time, and if the loss ends at most a twentieth above that of synchronous training. Zhang 2013 "
     "reports no loss; the twentieth is ours, as a few rounds cannot tell less. The loss is measured on the "
     "training frames, as in `minibatch`.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: let workers run on, and let them gather several minibatches before they exchange.",
         FAILS: "So: count what an exchange costs against what a minibatch computes before you add workers; "

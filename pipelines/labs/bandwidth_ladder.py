@@ -112,9 +112,7 @@ LAB = Lab(
     "last cache, compared with what the first caches deliver. The claim assumes 16 cores; here that figure is "
     "the rate of one core times 16. Writing and copying are slower still (`asrscope calibrate`).",
     bound="It holds up to a tenth, the claim's own number: its 100 GB/s are exactly a tenth of its 10¹² bytes/s.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         "holds here": "So: count bytes before operations; a model that is read once per frame runs at memory's speed, "
         "whatever the cores can do.",

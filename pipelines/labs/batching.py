@@ -124,9 +124,7 @@ LAB: Final = Lab(
     "can be slower than one alone. The latency of a block is computed, not measured: 10 ms per frame.",
     bound="It holds if the best batch is faster than one frame at a time, as the claim says. The claim gives no "
     "factor.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: score in blocks as large as the latency allows; 8 to 16 frames bring most of it.",
         FAILS: "So: score frame by frame here, and save the latency.",

@@ -132,9 +132,7 @@ LAB = Lab(
     "each time). The times include the loop around the calls, some 20 ns.",
     bound="It holds if adding the numbers one by one takes at least ten times as long as all at once. The claim "
     "gives no number; ten is ours: the call is then nine tenths of the time.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         "holds here": "So: give a framework whole layers and blocks of frames; calls per frame and Gaussian are "
         "interpreter time, whatever the framework does inside.",

@@ -147,9 +147,7 @@ LAB = Lab(
     "multiply-add per cycle; a core of a CPU has vectors. Clocks change with load, so all are measured in turns.",
     bound="It holds if a core of this CPU does at least twice as many operations per cycle as a core of a GPU. "
     "The claim gives no number; two is ours: below it the two kinds of core would be alike.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: compare devices by GFLOP/s and GB/s, measured, never by cores: the real gap is a tenth of "
         "what they say.",

@@ -231,9 +231,7 @@ LAB = Lab(
     bound="It holds if retrained nets make at most a twentieth more frame errors than the whole net, and a "
     "taught net fewer than one trained on labels. Published is no loss at a fifth of the size (Xue 2013) and "
     "with a third of the weights (Yu 2012); the twentieth is ours, as training takes minutes here and not days.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: cut, train on for a few minutes, and ship the small one; let a large net teach the smallest.",
         FAILS: "So: cutting without enough training costs score; look at the curves, and give the tuning more "

@@ -116,9 +116,7 @@ LAB = Lab(
     "bytes. The claim is about more than four workers, so with fewer it is not tried. No figure for speech was "
     "published, so both bounds are ours. The best of three ρ counts, as no source says how to choose one. The "
     "loss is measured on the training frames, as in `minibatch`.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: where exchanges are expensive, between machines, let workers train apart for a while and "
         "agree now and then.",

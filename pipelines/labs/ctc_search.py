@@ -156,9 +156,7 @@ LAB: Final = Lab(
     "three topologies, and the standard one without repeated blanks. The net's own time is left out.",
     bound="It holds if at most 60 % of the time is left and at most one word in a thousand is lost. Both are ours: "
     "published are shares of frames, and errors that stay the same from 0.7 on.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: turn blank skipping on (search.blank_skipping=0.95); then look at the net, which takes the rest.",
         FAILS: "So: this net puts out few blanks, or is unsure of them; try a smaller topology or beam.",

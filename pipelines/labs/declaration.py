@@ -70,10 +70,10 @@ class Lab(Generic[P, M]):
     `claim`: one sentence. `source`: a key for programs ("note 0"), with the papers in brackets; readers know no notes,
     so texts call the claim what it says. `measured`: what is measured in one or two sentences, with traps and what is
     left out. `bound`: when it holds, and where that bound comes from: the claim itself, a paper, or ourselves, and
-    then why. The types of its parameters and of what a session keeps are those that `measure` is declared with. `judge`
-    and `picture` are pure. `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the
-    memory that is free before anything is made. `wants_device`: whether all of the claim can be tried with an
-    accelerator alone.
+    then why. `steps`: what measures, judges and draws; the parameters' and the measured types are those that the first
+    is declared with, and the others are pure. `follows`: what follows for a recogniser, by verdict. `bytes_needed`:
+    held against the memory that is free before anything is made. `wants_device`: whether all of the claim can be tried
+    with an accelerator alone.
     """
 
     claim: str
@@ -81,9 +81,7 @@ class Lab(Generic[P, M]):
     group: Group
     measured: str
     bound: str
-    measure: Callable[[P, Desk], M]
-    judge: Callable[[M], Finding]
-    picture: Callable[[M], Chart]
+    steps: tuple[Callable[[P, Desk], M], Callable[[M], Finding], Callable[[M], Chart]]
     follows: Mapping[Verdict, str]
     published: tuple[PublishedValue, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
@@ -92,13 +90,22 @@ class Lab(Generic[P, M]):
     @cached_property
     def parameters(self) -> P:
         """The defaults: of the type that `measure` takes first."""
-        made: P = next(iter(get_type_hints(self.measure).values()))()
+        made: P = next(iter(get_type_hints(self.steps[0]).values()))()
         return made
 
     @cached_property
     def stored(self) -> type[M]:
-        found: type[M] = get_type_hints(self.measure)["return"]
+        found: type[M] = get_type_hints(self.steps[0])["return"]
         return found
+
+    def measure(self, parameters: P, desk: Desk) -> M:
+        return self.steps[0](parameters, desk)
+
+    def judge(self, measured: M) -> Finding:
+        return self.steps[1](measured)
+
+    def picture(self, measured: M) -> Chart:
+        return self.steps[2](measured)
 
     def follows_from(self, verdict: Verdict) -> str | None:
         return self.follows.get(verdict, MORE_TIME if verdict == "undecided" else None)

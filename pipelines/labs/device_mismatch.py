@@ -142,9 +142,7 @@ LAB = Lab(
     "tensors), as its compiler does.",
     bound="It holds if every operation that mixes devices raises an error and every result stays on its device, "
     "as the claim says. The only exception is torch's own rule for single numbers.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: 'Expected all tensors to be on the same device' means that one operand was never sent: "
         "send weights once with .to(device), each batch as it comes, and take back only what the host needs.",

@@ -211,9 +211,7 @@ LAB: Final = Lab(
     "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
     bound="It holds if an exp takes longer than the slowest of the others in every way of computing, as the "
     "claim says. The claim gives no factor.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see exp-share.",
         FAILS: "So: here no exp needs to be avoided for its own sake.",

@@ -142,9 +142,7 @@ LAB: Final = Lab(
     "sums. The program's compiled scorer is compared with plain numpy, whose temporaries go through memory.",
     bound="It holds if exp takes less than half of the time at every number of frames. The claim gives no "
     "number; half is ours: what makes something slow takes most of its time.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: batch frames before you buy a faster exp; but once frames are batched, its share is worth a look.",
         FAILS: "So: a faster exp, or the best Gaussian instead of the sum, comes first here.",

@@ -130,9 +130,7 @@ LAB: Final = Lab(
     bound="It holds if less than a third of the Gaussians is computed in less than half of the time. The claim "
     "says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a strategy that "
     "skips two thirds and saves less loses most of the gain.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: select, in runs that lie together, and look at time and words, not at the count of Gaussians.",
         FAILS: "So: on this machine reading all Gaussians in order is as good as choosing among them.",

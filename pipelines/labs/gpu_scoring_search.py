@@ -164,9 +164,7 @@ LAB: Final = Lab(
     "the device's parallel search on a CPU. That says nothing about a GPU.",
     bound="It holds if scoring gains at least a factor of two and search does not. The claim gives no number; "
     "two is ours. Cardinal 2008 reports 5 for scoring.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: score on the device and search on the processor, while the next block is being scored.",
         FAILS: "So: on this device both parts are worth moving, or neither.",

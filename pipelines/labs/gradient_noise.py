@@ -197,9 +197,7 @@ LAB = Lab(
     "drawn at random and taken in order. It is computed exactly; nothing is timed.",
     bound="It holds if the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: over "
     "a thousandfold of sizes it is a factor of 1.4.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         "holds here": "So: four times the minibatch halves the noise for four times the work; and shuffle the frames, "
         "for those that follow each other say the same.",

@@ -147,9 +147,7 @@ LAB: Final = Lab(
     "the weights in the last layer and 30 % of the outputs used, at most 39 % of the work can be saved.",
     bound="Both parts must hold: at most 35 % of the outputs are used, the claim's number, and the best lazy "
     "variant takes no longer than the best variant that computes all outputs.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: let the search say which outputs it needs.",
         FAILS: "So: score all outputs in batches; lazy evaluation pays frame by frame, where no batch is allowed.",

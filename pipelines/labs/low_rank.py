@@ -220,9 +220,7 @@ LAB: Final = Lab(
     bound="It holds if the retrained net is faster and loses less than two points of its agreement with a better "
     "net, frame by frame. Words can only speak against it, as there are too few. The claim says practically "
     "nothing, Xue 2013 no loss; two points are ours, the limit in words for the project's own speed-ups.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: factor and train on; it is less to read and less to compute, without any new kernel.",
         FAILS: "So: here low rank costs words or saves no time; try 8 bit or a smaller net first.",

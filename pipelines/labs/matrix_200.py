@@ -222,9 +222,7 @@ LAB = Lab(
     "call waits for the device, both sides are warm, and both use the same type.",
     bound="It holds if the device is at least twice as fast with its matrices there, and less than twice with "
     "copies. The claim has 6 and almost the same; two is ours: clearly faster, and about the same.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: keep weights on the device and send frames in blocks: a device that is fed product by "
         "product gains nothing.",

@@ -230,9 +230,7 @@ LAB = Lab(
     "the same order without them. The claim's source timed one cold run; here each way has many turns.",
     bound="It holds if each order is faster than the one before and blocks keep half of the rate of the whole "
     "product. The claim gives no number; half is ours, and its source measured 0.5 to 1.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         "holds here": "So: score frames in batches, as one product, and let the library choose the blocks.",
         "does not hold here": "So: on this machine measure the library's product before you write blocks of your own.",

@@ -159,9 +159,7 @@ LAB = Lab(
     "outside, after the same time, and if the smallest one takes longer per frame. The loss is measured on the "
     "training frames: the claim is about descent, and a net learns a minute of speech by heart long before other "
     "sentences tell anything.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: train with 256 to 1024 frames a step, and with more only on more devices.",
         FAILS: "So: choose the minibatch by loss after a given time on your machine, not by frames per second: "

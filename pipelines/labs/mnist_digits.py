@@ -306,9 +306,7 @@ LAB = Lab(
     "where their time goes.",
     bound="It holds if the device is faster with the small model and gains more with the large one, as the claim "
     "says. The claim's factor of 1.84 belongs to its own devices.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: a device shortens only what it computes; make loading cheap first, then larger models pay.",
         FAILS: "So: the model is too small for this device: its steps are launches, and loading stays as it was.",

@@ -99,9 +99,7 @@ LAB: Final = Lab(
     "as a net for one frame; that is not compared here.",
     bound="It holds if own outputs keep more best senones than copies, for 2, 3 and 4 frames alike, as the claim "
     "says. Only these two are compared; the time of own outputs is shown beside them.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: where frames are skipped, give the net outputs for them; and look at their time, which "
         "pays only where the layers below are most of a net.",

@@ -195,9 +195,7 @@ LAB: Final = Lab(
     "slower a Gaussian gets when the parameters no longer fit a cache. At small sizes the cost of the call shows.",
     bound="It holds if waiting for memory takes more than half of the time. The claim gives no number; half is "
     "ours: the cost is what takes most of the time.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: make the model smaller, read it for several frames at once, or read fewer Gaussians.",
         FAILS: "So: here the arithmetic of mixtures counts, not the memory that they lie in.",

@@ -223,9 +223,7 @@ LAB = Lab(
     "2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the twentieth is "
     "ours. The net is ours, too: the smaller shipped net has half of its weights in the output layer, so that no split "
     "into more than two could be even. The loss is measured on the training frames, as in `minibatch`.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
         PART: "So: split a net that one device computes too slowly by its layers, and try four where there are four "

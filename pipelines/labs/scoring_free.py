@@ -174,9 +174,7 @@ LAB: Final = Lab(
     bound="It holds if more than half of the time is left. The claim gives no number; half is ours: with less, a "
     "recogniser would be more than twice as fast, and nobody would call that slow. Published are 30 to 70 % "
     "(Gales 1999: likelihoods take the rest).",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: once scoring is fast, work on the search: beam, active states, a smaller graph.",
         FAILS: "So: scoring is still where the time goes; search can wait.",

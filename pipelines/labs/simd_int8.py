@@ -135,9 +135,7 @@ LAB: Final = Lab(
     "numpy's product of integers is shown as a trap: it has no tuned kernel.",
     bound="It holds if vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
     "claim says. The published factors are shown beside ours.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: 8-bit weights first; they save bytes and instructions at once, at next to no loss.",
         FAILS: "So: here plain code or floats are as good; look at what the compiler made of the loop.",

@@ -194,9 +194,7 @@ LAB: Final = Lab(
     "the inputs; here features have unit variance. Training is the subject of another lab.",
     bound="Both parts must hold: 70 % of the weights are below 0.1, the claim's number, and with 30 % of them "
     "left the product is faster than a dense one in blocks of 16 frames.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: prune and retrain, and cut in blocks where you can: they pay at any share.",
         FAILS: "So: zeros alone save nothing; cut in blocks that fill a vector, or use a smaller net.",

@@ -86,9 +86,7 @@ LAB: Final = Lab(
     "compare the nets on unknown voices.",
     bound="It holds if the taught net makes fewer word errors than the one trained on labels, as the claim says. "
     "The claim gives no factor.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: train the net that you can afford on the outputs of the best that you have.",
         FAILS: "So: labels of the voices that are decoded win on these voices; try both on speech like your users'.",

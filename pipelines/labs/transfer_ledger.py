@@ -192,9 +192,7 @@ LAB = Lab(
     "on every device; times are those of the accelerator, or of torch on the CPU without one.",
     bound="It holds if weights cross twice and each time carry at least ten times the bytes of any other "
     "request, and if sending takes more than half of the time. The claim gives no number; ten and half are ours.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: keep weights and whatever is used again on the device; what adds up are the batches, so "
         "send them small (float16 features, context made there), early and from page-locked memory.",

@@ -182,9 +182,7 @@ LAB: Final = Lab(
     "The scores are compared with exact ones over real speech. The time to make the tables is left out.",
     bound="It holds if the look-up is faster and exp makes up less than half of what it saves. The claim gives "
     "no number; half is ours: the reason is what most of the saving comes from.",
-    measure=measure,
-    judge=judge,
-    picture=picture,
+    steps=(measure, judge, picture),
     follows={
         HOLDS: "So: save Gaussians by shortlists, which keep the scores; a table of scores alone is too coarse.",
         FAILS: "So: here the best Gaussian instead of the sum gains most of it, at little loss.",

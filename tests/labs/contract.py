@@ -14,8 +14,7 @@ from pipelines.labs.desk import Desk
 from pipelines.labs.sweep import Timings
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 
-Changes = Mapping[str, object]
-"""Keyword arguments of `contract`."""
+Changes = Mapping[str, object]  # Keyword arguments of `contract`
 
 
 class NoDevice(Desk):
@@ -79,8 +78,7 @@ class Contract:
 
 ROUNDS, SEGMENTS = 12, 24
 NOISE = 0.01
-LOUD = 1.5
-"""A spread as large as the times: no difference of some percent is seen in it."""
+LOUD = 1.5  # A spread as large as the times: no difference of some percent is seen in it
 
 
 def times(milliseconds: float, noise: float = NOISE, seed: int = 0, rounds: int = ROUNDS) -> list[float]:
@@ -106,8 +104,7 @@ def at_size(size: int, milliseconds: Mapping[str, float], noise: float = NOISE) 
     return timings({variant: {size: middle} for variant, middle in milliseconds.items()}, noise)
 
 
-PIECES = 8
-"""Rounds of a training."""
+PIECES = 8  # Rounds of a training
 
 
 def rounds(seconds: float, noise: float = NOISE) -> list[float]:

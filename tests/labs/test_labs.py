@@ -46,9 +46,11 @@ def planted(measure, needed=0):
         group="scoring",
         measured="Nothing.",
         bound="Always, as the claim has it.",
-        measure=measure,
-        judge=lambda m: Finding("holds here", "So it is.", {"rounds": float(len(m.times["a"]))}),
-        picture=lambda m: Chart(Axis("arm"), Axis("time", "s"), (Bars("a", (1.0,)),)),
+        steps=(
+            measure,
+            lambda m: Finding("holds here", "So it is.", {"rounds": float(len(m.times["a"]))}),
+            lambda m: Chart(Axis("arm"), Axis("time", "s"), (Bars("a", (1.0,)),)),
+        ),
         follows={},
         bytes_needed=lambda _: needed,
     )

@@ -41,8 +41,7 @@ def planted_bandwidth(share=0.05, noise=NOISE, threads=2):
     return SweepResult(timings=timings(ms, noise), counts={"threads": threads}, cache_bytes={1: 32768})
 
 
-AT_ONCE = 256
-"""The largest vector planted that is not more than a thousand numbers."""
+AT_ONCE = 256  # The largest vector planted that is not more than a thousand numbers
 
 
 def planted_calls(call_ns=1000.0, number_ns=1.0, noise=NOISE, torch_ns=None, largest=1 << 20):

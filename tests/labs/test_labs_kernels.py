@@ -24,10 +24,7 @@ from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size,
 from tests.pipelines import sphinx_writer
 
 FEW_PARAMETERS = parameter_bytes.Params(senones=64, gaussians=5, dimensions=3, batch=4, seconds=0.0)
-
-
-SIZE = 64 * 5 * 7 * 4
-"""Bytes of these parameters."""
+SIZE = 64 * 5 * 7 * 4  # Bytes of these parameters
 
 
 def planted_batches(gain=5.0, rows_at_2=3.0, noise=NOISE, mixtures=None):

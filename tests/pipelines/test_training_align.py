@@ -240,8 +240,7 @@ def test_errors_as_json(decoded, tmp_path, capsys):
 
 LIMIT_BYTES = 35_000_000
 SENONES, FEATURES = 5126, 39
-SETS = {"human": 63, "200 test sentences": 2682}
-"""What each is evaluated on, and how many words that has."""
+SETS = {"human": 63, "200 test sentences": 2682}  # What each is evaluated on, and how many words that has
 
 
 def test_every_recipe_is_shipped_and_all_fit_into_the_limit():

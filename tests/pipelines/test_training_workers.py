@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
         _training.trained(desk, endless(folder), _training.Workers())
 
     monkeypatch.setattr(_training, "data", lambda desk: folder)
-    planted = dataclasses.replace(asynchronous_sgd.LAB, measure=measure)
+    planted = dataclasses.replace(asynchronous_sgd.LAB, steps=(measure, *asynchronous_sgd.LAB.steps[1:]))
     monkeypatch.setattr(labs, "load", lambda name: planted)
     out = tmp_path / "died.asrs"
     outcome = running.execute(running.Request("asynchronous-sgd", {}, out))

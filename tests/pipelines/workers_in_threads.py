@@ -28,8 +28,7 @@ STILL, WORK_S = 400, 0.8
 """Ticks (20 s) in which all together take less processor time than this wait for each other: fifteen idle groups take
 three quarters of it. While the whole process stands still, or everything on the machine does, nothing ticks."""
 
-LONGEST = 2400
-"""Ticks that workers may take at all: one that goes round in circles ends, too."""
+LONGEST = 2400  # Ticks that workers may take at all: one that goes round in circles ends, too
 
 
 def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | None]], Any]) -> list[Any]:
