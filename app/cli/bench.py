@@ -49,12 +49,12 @@ def names() -> list[str]:
     return sorted(found - NOT_BENCHES)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Run the bench and print its result."""
     known = names()
     if arguments.list:
         print("\n".join(known))
-        return 0
+        return
     if not known:
         raise BadInput("The benchmarks are part of the source checkout; this is an installed copy.")
     if arguments.name not in known:
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     tree = {"schema": 1, "bench": arguments.name, **tree}
     if arguments.json:
         _output.print_json(tree)
-        return 0
+        return
     if tree["ratio"] is None:
         print(f"{arguments.name}: {tree['ratio_meaning']}")
         for key, value in tree["figures"].items():
@@ -95,7 +95,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  {key}: {value}")
     for row in tree["rows"]:
         print("  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items()))
-    return 0
 
 
 def _short(value: object) -> str:

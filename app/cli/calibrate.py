@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Measure, print, draw."""
     from profiler.machine.describe import usable_cores
 
@@ -70,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     _output.print_report(tree, arguments, document)
     if arguments.png and not arguments.json:
         print(f"\n{arguments.png}")
-    return 0
 
 
 def as_json(known: Calibration) -> Tree:

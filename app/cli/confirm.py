@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.report_flags(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Rerun the stage and report."""
     from profiler.analysis.breakdown import breakdown
     from profiler.session.reader import Session
@@ -74,7 +74,6 @@ def run(arguments: argparse.Namespace) -> int:
         "perturbations": [p.as_dict() for p in found.perturbations],
     }
     _output.print_report(tree, arguments, document)
-    return 0
 
 
 OUTCOMES: Final = {

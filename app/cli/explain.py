@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.report_flags(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Replay the stage and report."""
     from profiler.analysis.breakdown import breakdown
     from profiler.session.reader import Session
@@ -93,7 +93,6 @@ def run(arguments: argparse.Namespace) -> int:
         "notes": notes,
     }
     _output.print_report(tree, arguments, document)
-    return 0
 
 
 def _measured(row: StageRow) -> report.Tree:

@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Write the requested files."""
     from profiler.session.reader import Session
 
@@ -77,7 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
             for path in pictures:
                 maker.write(request, path)
                 print(path, file=news)
-    return 0
 
 
 def _request(arguments: argparse.Namespace) -> PictureRequest:

@@ -55,17 +55,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("--sessions and --docs are for all labs: asrscope lab --all --docs FOLDER.")
     if arguments.docs and not arguments.sessions:
         raise BadInput("--docs is made of the sessions in a folder; name it with --sessions FOLDER.")
-    if not one and not arguments.all:
-        return _docs(arguments) if arguments.docs else _list(arguments.json)
+    status = 0
     if arguments.parameters:
-        return _parameters(arguments.name, arguments.json)
-    if one:
-        return _run(arguments)
-    status = _run_all(arguments)
-    return _docs(arguments) or status if arguments.docs else status
+        _parameters(arguments.name, arguments.json)
+    elif one:
+        status = _run(arguments)
+    elif arguments.all:
+        status = _run_all(arguments)
+    elif not arguments.docs:
+        _list(arguments.json)
+    if arguments.docs:
+        _docs(arguments)
+    return status
 
 
-def _docs(arguments: argparse.Namespace) -> int:
+def _docs(arguments: argparse.Namespace) -> None:
     from app.pictures.lab_page import write_page
     from pipelines import labs
 
@@ -77,7 +81,6 @@ def _docs(arguments: argparse.Namespace) -> int:
     page = write_page(found, Path(arguments.docs), command)
     if not arguments.json:
         print(page)
-    return 0
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -144,7 +147,7 @@ def _run_all(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _list(as_json: bool) -> int:
+def _list(as_json: bool) -> None:
     from pipelines import labs
     from pipelines.labs.declaration import GROUPS
 
@@ -152,7 +155,7 @@ def _list(as_json: bool) -> int:
     if as_json:
         keys = ("claim", "source", "group", "measured", "bound")
         _output.print_json({"schema": 1, "labs": [{"name": name} | fields(lab, *keys) for name, lab in known.items()]})
-        return 0
+        return
     wide = max(map(len, known))
     group = ""
     for name, lab in known.items():
@@ -160,10 +163,9 @@ def _list(as_json: bool) -> int:
             group = lab.group
             print(f"\n{GROUPS[lab.group]}")
         print(f"{name:{wide}} {lab.cited}")
-    return 0
 
 
-def _parameters(name: str, as_json: bool) -> int:
+def _parameters(name: str, as_json: bool) -> None:
     from pipelines import labs
     from pipelines.config.options import options_of
 
@@ -172,11 +174,10 @@ def _parameters(name: str, as_json: bool) -> int:
         keys = ("key", "title", "help", "type", "default", "choices", "minimum", "maximum")
         rows = [fields(option, *keys) | {"unit": option.unit or None} for option in options]
         _output.print_json({"schema": 1, "parameters": rows})
-        return 0
+        return
     for option in options:
         unit = f" {option.unit}" if option.unit else ""
         print(f"{option.key}={value_text(option.default)}{unit}: {option.help}")
-    return 0
 
 
 POLL_S = 0.1

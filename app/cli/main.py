@@ -162,8 +162,7 @@ def _run(words: list[str]) -> int:
         help_of = " ".join(["asrscope", *filter(None, [arguments.verb]), "--help"])
         raise UsageError(f"{said}; `{help_of}` lists the options.")
     numba_settings.check_environment()
-    status: int = arguments.run(arguments)
-    return status
+    return int(arguments.run(arguments) or 0)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", metavar="FOLDER", nargs="*", help="folders with sessions")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Serve until standard input ends."""
     from profiler.files.paths import sessions_dir
 
@@ -54,7 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
     serves = server(folders)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(_Messages(sys.stdin.fileno())), "utf-8", "replace")
     serves.run("stdio")
-    return 0
 
 
 class _Messages(io.RawIOBase):

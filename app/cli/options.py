@@ -17,12 +17,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.json_flag(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the options."""
     known = config.options()
     if arguments.json:
         _output.print_json({"schema": 1, "options": [asdict(o) for o in known]})
-        return 0
+        return
     layer = None
     for option in known:
         if option.layer != layer:
@@ -34,4 +34,3 @@ def run(arguments: argparse.Namespace) -> int:
         live = "live" if option.live else "    "
         print(f"  {option.key:28} {live}  {span} [{config.value_text(option.default)}] {option.unit}")
         print(f"  {'':28}       {option.help}")
-    return 0

@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.json_flag(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the presets."""
     known = [presets.load(name) for name in presets.names()]
     if arguments.json:
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
             for p in known
         ]
         _output.print_json({"schema": 1, "presets": rows})
-        return 0
+        return
     wide = max(len(preset.name) for preset in known)
     group = ""
     for preset in known:
@@ -35,4 +35,3 @@ def run(arguments: argparse.Namespace) -> int:
             group = preset.group
             print(f"\n{group}")
         print(f"{preset.name:{wide}} {preset.title}\n{'':{wide}} {preset.description}")
-    return 0

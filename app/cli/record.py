@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.json_flag(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Start the run and report."""
     from profiler.machine.describe import own_version
     from profiler.remote.wire import AS_HERE
@@ -62,7 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
         _output.print_json({"schema": 1, "session": str(session), "pid": process.pid})
     else:
         print(_output.page([f"session: {session}", f"process: {process.pid}"]))
-    return 0
 
 
 def start(request: Request, session: Path) -> subprocess.Popen[bytes]:

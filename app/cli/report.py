@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.json_flag(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the report."""
     from app.api import Recording
     from app.export import markdown
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             trees = [Recording(session).report(arguments.select or ()) for session in sessions]
             _output.print_json({"schema": 1, "sessions": trees, "comparison": comparison})
-            return 0
+            return
         chosen = [_recorded.selected(arguments, session) for session in sessions]
         pages = (markdown.lines(*one) for one in zip(sessions, chosen, strict=True))
         lines = [line for page in pages for line in [*page, ""]]
@@ -50,4 +50,3 @@ def run(arguments: argparse.Namespace) -> int:
         compared = compare.document(comparison)
         lines = ["# Comparison", "", *markdown.text([compared.summary, *compared.parts]), "", *lines]
     print(_output.page(lines).rstrip())
-    return 0

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.report_flags(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the report of the session."""
     from pipelines.labs import record
     from profiler.session.reader import Session
@@ -43,4 +43,3 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(_output.page([*record.lines(run_of), ""]))
     _output.print_report(tree, arguments, report_lines.document)
-    return 0

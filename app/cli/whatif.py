@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.report_flags(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Predict, perhaps check, and report."""
     from profiler.analysis import whatif
     from profiler.analysis.breakdown import breakdown
@@ -100,7 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
             rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
             tree["check"] = _check(arms, stretch, rounds, None if without else of_settings)
     _output.print_report(tree, arguments, document)
-    return 0
 
 
 def _report(prediction: Prediction, without: list[str], notes: list[str]) -> Tree:
