@@ -181,31 +181,29 @@ def test_bad_words_get_one_short_sentence(words, says, tmp_path, monkeypatch):
         ["--csv", LONG],
         ["--csv", "."],
         ["--theme", "pink"],
+        *(["--scale", f"search{factor}"] for factor in ("", "=x", "=nan", "=-1", "=" + "9" * 5000)),
+        ["--scale", ""],
+        ["--scale", LONG],
     ],
 )
-def test_bad_exports_get_one_short_sentence(capsys, words, session):
-    line = refused("export", session, *words)
+def test_bad_exports_and_factors_get_one_short_sentence(words, session):
+    line = refused("whatif" if words[0] == "--scale" else "export", session, *words)
     assert len(line) < 1100
     assert line.isprintable()
 
 
-@pytest.mark.parametrize("scale", ["", "search", "search=x", "search=nan", "search=-1", "search=" + "9" * 5000, LONG])
-def test_bad_factors_get_one_short_sentence(capsys, scale, session):
-    assert len(refused("whatif", session, "--scale", scale)) < 1100
-
-
-def test_numbas_threads_are_looked_at_first():
-    done = asrscope("presets", NUMBA_NUM_THREADS="0")
-    assert done.returncode == main.USAGE_ERROR
-    (line,) = done.stderr.splitlines()
-    assert "NUMBA_NUM_THREADS must be a whole number from 1" in line
-
-
-@pytest.mark.parametrize(("value", "refused"), [("1", True), ("yes", False)])
-def test_numba_must_compile(value, refused):
-    done = asrscope("presets", NUMBA_DISABLE_JIT=value)
-    assert done.returncode == (main.USAGE_ERROR if refused else 0)
-    assert ("NUMBA_DISABLE_JIT is set" in done.stderr) == refused
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("NUM_THREADS", "0", "NUMBA_NUM_THREADS must be a whole number from 1"),
+        ("DISABLE_JIT", "1", "NUMBA_DISABLE_JIT is set"),
+        ("DISABLE_JIT", "yes", ""),
+    ],
+)
+def test_what_numba_reads_is_looked_at_first(name, value, says):
+    done = asrscope("presets", **{f"NUMBA_{name}": value})
+    assert (done.returncode, len(done.stderr.splitlines())) == ((main.USAGE_ERROR, 1) if says else (0, 0))
+    assert says in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")

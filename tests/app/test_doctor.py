@@ -29,11 +29,15 @@ def by_name(tiers: object) -> dict[str, Tier]:
     return {tier.name: tier for tier in tiers}  # type: ignore[attr-defined]
 
 
-@pytest.fixture
-def report(capsys, monkeypatch):
-    # Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere.
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere."""
     monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
+
+
+@pytest.fixture
+def report(capsys, quick):
     status = main.main(["doctor", "--json"])
     tree = json.loads(capsys.readouterr().out)
     assert status == (0 if tree["ready"] else 1)
@@ -53,22 +57,16 @@ def test_every_tier_has_a_name_of_its_own_and_a_reason(report):
     } <= set(names)  # fmt: skip
     assert {f"counter: {event.title}" for event in EVENTS} <= set(names)
 
+    checks = {check["name"]: check for check in report["checks"]}
+    assert {"numpy", "Qt", "acoustic model", "cache folder", "accelerator"} <= set(checks)
+    assert (checks["accelerator"]["works"], checks["accelerator"]["detail"]) == (True, "Fast GPU (torch 9)")
     assert all(tier["available"] for tier in tiers if tier["grade"])
     assert {tier["grade"] for tier in tiers} <= {"A", "B", None}
     assert next(t for t in tiers if t["name"] == "time spans")["grade"] == "B"
 
 
-def test_the_checks_are_still_there(report):
-    checks = {check["name"]: check for check in report["checks"]}
-    assert {"numpy", "Qt", "acoustic model", "cache folder", "accelerator"} <= set(checks)
-    assert checks["accelerator"]["works"]
-    assert checks["accelerator"]["detail"] == "Fast GPU (torch 9)"
-
-
 def test_the_cache_tells_its_size_and_is_emptied(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
-    monkeypatch.setattr(availability, "probe", lambda: TORCH)
     cache.keep(cache.GRAPHS, "x", {"arcs": np.zeros(2_000_000, np.uint8)}, {})
     main.main(["doctor"])
     assert "2.0 MB in 1 file, at most 2,147.5 MB" in capsys.readouterr().out
@@ -90,9 +88,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     assert found["cache folder"].detail == f"{tmp_path} cannot be written: read-only file system"
 
 
-def test_the_page_for_a_person_says_the_same(capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
-    monkeypatch.setattr(availability, "probe", lambda: TORCH)
+def test_the_page_for_a_person_says_the_same(capsys):
     main.main(["doctor"])
     page = capsys.readouterr().out
     for tier in _tiers.counters():
@@ -117,7 +113,6 @@ def test_the_limit_of_a_container_is_named(tmp_path, monkeypatch):
 
 
 def test_a_device_makes_device_time_available(monkeypatch):
-    monkeypatch.setattr(availability, "probe", lambda: TORCH)
     found = by_name(_tiers.devices())
     assert found["device time"].available
     assert "cuda" in found["device time"].reason
@@ -138,29 +133,16 @@ def test_absent_sources_give_their_reason(monkeypatch):
     assert "no counter can be read" in found["counters per stage"].reason
 
 
-def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(monkeypatch):
+def test_an_absent_package_is_no_defect_and_says_what_to_do(monkeypatch):
+    (check,) = doctor._kaldi()
+    version = importlib.metadata.version("kaldi-native-fbank")
+    assert (check.works, check.detail) == (True, f"kaldi-native-fbank {version}: Kaldi models can be opened")
+
     def absent(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", absent)
-    (check,) = doctor._onnx()
-    assert not check.works
-    assert not check.needed
-    assert "pip install onnx onnxruntime" in check.detail
-
-
-def test_the_package_of_kaldi_models_is_named_with_its_version(monkeypatch):
-    (check,) = doctor._kaldi()
-    assert check.works
-    assert (
-        check.detail
-        == f"kaldi-native-fbank {importlib.metadata.version('kaldi-native-fbank')}: Kaldi models can be opened"
-    )
-
-    def missing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    (check,) = doctor._kaldi()
-    assert (check.works, check.needed) == (False, False)
-    assert "pip install 'asrscope[kaldi]'" in check.detail
+    for probe, line in ((doctor._onnx, "pip install onnx onnxruntime"), (doctor._kaldi, "'asrscope[kaldi]'")):
+        (check,) = probe()
+        assert (check.works, check.needed) == (False, False)
+        assert line in check.detail
