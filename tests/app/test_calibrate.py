@@ -107,22 +107,6 @@ def test_the_tables_have_units_spread_plateaus_and_reasons(known):
     assert text_of(Calibration()).startswith("Last measured: never")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--threads", "0"], "--threads must be 1 to"),
-        (["--threads", "99999"], "--threads must be 1 to"),
-        (["--png", "ladder.jpg"], "ends in .png"),
-    ],
-)
-def test_bad_input_is_one_sentence(words, message, measured, capsys):
-    assert main.main(["calibrate", *words]) == main.USAGE_ERROR
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not measured
-
-
 def test_ctrl_c_stops_and_keeps_nothing(tmp_path, monkeypatch, capsys):
     from profiler.machine.roofs import cpu
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from command_line import command, here, refused
+from command_line import answer, command, refused
 
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -51,8 +51,7 @@ def test_without_a_line_nothing_is_decoded(waiting):
 
 def test_the_report_has_the_stream_and_its_words(bundled_speech, short_runs):
     short = bundled_speech / "08-kal16-short.flac"
-    done = here(*STREAM[:-2], "--json", "--audio", short, short)
-    (utterance,) = json.loads(done.stdout)["utterances"]
+    (utterance,) = answer(*STREAM[:-2], "--audio", short, short)["utterances"]
     stream = utterance["stream"]
     assert [word for word, _, _ in stream["words"]] == utterance["hypothesis"].split()
     assert 0 <= stream["words"][0][1] < stream["words"][-1][1] < 100 * utterance["audio_s"]

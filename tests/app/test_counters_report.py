@@ -1,32 +1,17 @@
 """Counters from a real run to the report: what this machine has is counted, what it lacks is blank."""
 
-import json
-from pathlib import Path
-
 import pytest
+from command_line import answer, printed
 
-from app.cli import main
 from profiler.counting import COUNTED
 from profiler.machine.counters import EVENTS, probe
 from profiler.session.reader import Session
 
 
-@pytest.fixture(scope="module")
-def speech(bundled_speech):
-    return bundled_speech / "08-kal16-short.flac"
-
-
-def reported(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict:
-    assert main.main([*map(str, words), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 @pytest.mark.slow
-def test_a_run_with_counters_tells_them_per_stage(capsys, speech, tmp_path):
-    out = tmp_path / "counted.asrs"
-    tree = reported(
-        capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--set", "counters=true", "--out", out,
-    )  # fmt: skip
+def test_a_run_with_counters_tells_them_per_stage(bundled_speech, tmp_path):
+    out, speech = tmp_path / "counted.asrs", bundled_speech / "08-kal16-short.flac"
+    tree = answer("run", "--preset", "gmm-quick", "--audio", speech, "--set", "counters=true", "--out", out)
     assert [u["hypothesis"] for u in tree["utterances"]] == ["yes of course"]
     assert tree["config"]["counters"] is True
     here = [a.event.name for a in probe() if a.available]
@@ -52,8 +37,7 @@ def test_a_run_with_counters_tells_them_per_stage(capsys, speech, tmp_path):
         assert session.state == "closed"
         total = sum(t.value for t in session.counters.values() if t.name == COUNTED)
         assert total >= 0.95e9 * tree["wall_s"]
-    assert main.main(["show", str(out)]) == 0
-    page = capsys.readouterr().out
+    page = printed("show", out)
     assert "counted per stage" in page
     assert all(name in page for name in here)
 
