@@ -94,7 +94,7 @@ def packed(made: Topology | Fst, n_senones: int, words: str, state: int = 1) -> 
     if isinstance(made, Fst):
         made = Topology(made, np.zeros(made.n_states, np.int32), np.zeros(made.n_states, np.float32))
     senones = Senones(np.zeros(n_senones), np.full(n_senones, state), np.array([True]))
-    return from_topology(made, senones, tuple(words), [[]] * len(words))
+    return from_topology(made, senones, tuple(words))
 
 
 def equal_orders() -> Graph:

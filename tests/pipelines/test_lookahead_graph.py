@@ -19,7 +19,7 @@ from pipelines.search.graph import openfst
 from pipelines.search.graph.lookahead import compose as composition
 from pipelines.search.graph.lookahead import folder as lookahead
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
-from pipelines.search.graph.wfst import Graph, GraphError, Senones, without_pronunciations
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_records
 from profiler.errors import Cancelled
 from profiler.files.paths import CACHE_VARIABLE
 from profiler.process import children
@@ -32,7 +32,7 @@ WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
 def arcs_of(composed: composition.Composed) -> Fst:
     senones = Senones(np.zeros(9), np.zeros(9), np.zeros(1))
     states, arcs, final, start, n_epsilon_states = composed
-    return fst_of(without_pronunciations(start, n_epsilon_states, states, arcs, final, ("",) * 99, senones, {}))
+    return fst_of(from_records(start, n_epsilon_states, states, arcs, final, ("",) * 99, senones, {}))
 
 
 def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:

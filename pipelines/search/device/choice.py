@@ -94,4 +94,4 @@ def _graph() -> Graph:
     loops = rng.integers(1, SENONES + 1, STATES).astype(np.int32)
     topology = Topology(fst, loops, rng.exponential(1.0, STATES).astype(np.float32))
     senones = Senones(np.zeros(SENONES), np.zeros(SENONES), np.array([True]))
-    return from_topology(epsilon_first(topology), senones, WORDS, [[]] * len(WORDS))
+    return from_topology(epsilon_first(topology), senones, WORDS)

@@ -115,29 +115,13 @@ def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
     arcs = graph.arcs
     epsilon = np.flatnonzero(arcs["ilabel"] == 0)
     begin = np.searchsorted(source[epsilon], np.arange(graph.n_states + 1))
-    names = ("start", "end", "weight", "words", "arc", "before", "length")
+    # First the empty paths, which are no paths yet.
+    none, number = np.zeros(graph.n_states, np.int64), np.full(graph.n_states, -1)
+    level = {"start": np.arange(len(none)), "end": np.arange(len(none)), "weight": 0.0 * none, "words": none}
+    level["length"] = none
     levels: list[dict[str, Array]] = []
-    level = {
-        "start": source[epsilon],
-        "end": arcs["target"][epsilon].astype(np.int64),
-        "weight": arcs["weight"][epsilon].astype(np.float64),
-        "words": (arcs["olabel"][epsilon] != 0).astype(np.int64),
-        "arc": epsilon,
-        "before": np.full(len(epsilon), -1),
-        "length": np.ones(len(epsilon), np.int64),
-    }
     numbered = 0
-    while len(level["start"]):
-        if len(levels) == LONGEST_PATH:
-            raise GraphError("The graph has a cycle of epsilon arcs, which no device search can follow.")
-        if numbered + len(level["start"]) > MAX_PATHS:
-            raise GraphError(
-                f"The graph has more than {MAX_PATHS} paths of epsilon arcs, too many for a device search; "
-                "choose search.device = cpu."
-            )
-        levels.append(level)
-        number = numbered + np.arange(len(level["start"]))
-        numbered += len(number)
+    while True:
         counts = begin[level["end"] + 1] - begin[level["end"]]
         of = np.repeat(np.arange(len(number)), counts)
         arc = epsilon[ranges(begin[level["end"]], counts)]
@@ -150,6 +134,15 @@ def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
             "before": number[of],
             "length": level["length"][of] + 1,
         }
-    if not levels:
-        return level
-    return {name: np.concatenate([each[name] for each in levels]) for name in names}
+        if not len(arc):
+            return {name: np.concatenate([each[name] for each in levels or [level]]) for name in level}
+        if len(levels) == LONGEST_PATH:
+            raise GraphError("The graph has a cycle of epsilon arcs, which no device search can follow.")
+        if numbered + len(arc) > MAX_PATHS:
+            raise GraphError(
+                f"The graph has more than {MAX_PATHS} paths of epsilon arcs, too many for a device search; "
+                "choose search.device = cpu."
+            )
+        levels.append(level)
+        number = numbered + np.arange(len(arc))
+        numbered += len(arc)

@@ -23,7 +23,7 @@ from pipelines.search.graph.lookahead.folder import words_file
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.sources import FILLER, MARKS
 from pipelines.search.graph.topology import Topology, epsilon_first
-from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
+from pipelines.search.graph.wfst import Graph, GraphError, Pronunciations, Senones, from_topology
 from profiler.arrays import Bool
 from profiler.files.inputs import open_input, there
 from profiler.plain import one_line
@@ -71,12 +71,7 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
 
 
 def packed(
-    path: Path,
-    fst: Fst,
-    words: Sequence[str],
-    silent: Bool,
-    senones: Senones,
-    ways: list[list[tuple[int, ...]]] | None = None,
+    path: Path, fst: Fst, words: Sequence[str], silent: Bool, senones: Senones, ways: Pronunciations = ()
 ) -> Graph:
     """The graph of a file's transducer, whose labels are senone + 1 and places in `words`; `silent` ones are left out.
 
@@ -88,7 +83,7 @@ def packed(
     about = {"graph": str(path), "words": int(np.count_nonzero(~silent))}
     try:
         made = epsilon_first(with_loops(fst))
-        return from_topology(made, senones, tuple(words[1:]), ways or [[]] * (len(words) - 1), about)
+        return from_topology(made, senones, tuple(words[1:]), ways, about)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
 

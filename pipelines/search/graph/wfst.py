@@ -5,7 +5,7 @@ Everything that the kernels rely on (they do not check bounds) is checked before
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,10 @@ from profiler.files import cache
 
 VERSION = 4
 """Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
+
+
+Pronunciations = Sequence[Sequence[tuple[int, ...]]]
+"""Of each word, as phone numbers."""
 
 
 class GraphError(BadInput):
@@ -83,16 +87,18 @@ class Graph:
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
 
 
-def without_pronunciations(
+def from_records(
     start: int, n_epsilon_states: int, states: Array, arcs: Array, final: F32, words: tuple[str, ...],
-    senones: Senones, made: Mapping[str, object],
+    senones: Senones, made: Mapping[str, object], pronunciations: Pronunciations = (),
 ) -> Graph:  # fmt: skip
-    """A graph whose words have the times of their labels."""
-    none = np.zeros(len(words) + 1, np.int32)
+    """A graph of its records; without `pronunciations` words have the times of their labels."""
+    ways = pronunciations or [[]] * len(words)
+    prons = [p for word in ways for p in word]
+    phones = np.array([phone for p in prons for phone in p], np.uint16)
     phone, state = np.asarray(senones.phone, np.uint16), np.asarray(senones.state, np.uint8)
     return Graph(
-        start, n_epsilon_states, len(phone), states, arcs, final, words, none, none[:1], np.zeros(0, np.uint16), phone,
-        state, np.asarray(senones.filler, bool), made, senones.blank,
+        start, n_epsilon_states, len(phone), states, arcs, final, words, _offsets(map(len, ways)),
+        _offsets(map(len, prons)), phones, phone, state, np.asarray(senones.filler, bool), made, senones.blank,
     )  # fmt: skip
 
 
@@ -101,7 +107,7 @@ def smallest_graph() -> Graph:
     states = np.zeros(2, STATE)
     states["loop_label"][0] = 1
     senones = Senones(np.zeros(1), np.zeros(1), np.zeros(1))
-    return without_pronunciations(0, 0, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), senones, {})
+    return from_records(0, 0, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), senones, {})
 
 
 class Senones(NamedTuple):
@@ -118,12 +124,12 @@ def from_topology(
     made: Topology,
     senones: Senones,
     words: tuple[str, ...],
-    pronunciations: list[list[tuple[int, ...]]],
+    pronunciations: Pronunciations = (),
     about: Mapping[str, object] | None = None,
 ) -> Graph:
     """Pack a transducer without self-loops whose states with epsilon arcs come first; GraphError when it is unsound.
 
-    `pronunciations`: per word its pronunciations as phone numbers; `about`: how it was made.
+    `pronunciations`: per word its pronunciations as phone numbers, or none at all; `about`: how it was made.
     """
     fst = made.fst
     # The records want a state's epsilon arcs last.
@@ -141,23 +147,10 @@ def from_topology(
     states["loop_label"][:-1] = made.loop_label
     states["loop_weight"][:-1] = made.loop_weight
     with_epsilon = np.nonzero(n_epsilon)[0]
-    prons = [p for word in pronunciations for p in word]
-    return Graph(
-        start=fst.start,
-        n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
-        n_senones=len(senones.phone),
-        states=states,
-        arcs=arcs,
-        final=np.ascontiguousarray(fst.final, dtype=np.float32),
-        words=words,
-        pron_first=_offsets([len(word) for word in pronunciations]),
-        phone_first=_offsets([len(p) for p in prons]),
-        pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint16),
-        senone_phone=np.asarray(senones.phone, dtype=np.uint16),
-        senone_state=np.asarray(senones.state, dtype=np.uint8),
-        filler=np.asarray(senones.filler, dtype=bool),
-        blank=senones.blank,
-        made=dict(about or {}),
+    n_epsilon_states = int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0
+    final = np.ascontiguousarray(fst.final, dtype=np.float32)
+    return from_records(
+        fst.start, n_epsilon_states, states, arcs, final, words, senones, dict(about or {}), pronunciations
     )
 
 
@@ -299,5 +292,5 @@ _FAULTS = {
 }
 
 
-def _offsets(counts: list[int]) -> I32:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
+def _offsets(counts: Iterable[int]) -> I32:
+    return np.cumsum([0, *counts], dtype=np.int64).astype(np.int32)

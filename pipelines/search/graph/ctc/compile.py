@@ -103,14 +103,11 @@ def load(path: Path, units: Units) -> Graph:
     last = len(units.symbols)
     if int(fst.ilabel.max()) > last:
         raise GraphError(f"{path} has label {int(fst.ilabel.max()):,}, and the net's last unit has {last:,} there.")
+    made = senones(units)
     if path.name in GRAPHS["H"]:
-        words = ["", *units.symbols]
-        silent = np.isin(
-            np.arange(last + 1), [0, units.blank + 1, -1 if units.boundary is None else units.boundary + 1]
-        )
-        return hclg.packed(path, fst, words, silent, senones(units), [[(n,)] for n in range(last)])
+        return hclg.packed(path, fst, ["", *units.symbols], np.append(True, made.filler), made, _each_itself(units))
     words = contexts.read_symbols(words_file(path))
-    return hclg.packed(path, fst, words, np.array([hclg.is_no_word(word) for word in words]), senones(units))
+    return hclg.packed(path, fst, words, np.array([hclg.is_no_word(word) for word in words]), made)
 
 
 Progress = Callable[[str, float], None]
@@ -128,11 +125,8 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     made = topologies.apply(lg, units, recipe.topology)
     del lg
     progress("checking the graph", 0.95)
-    index = {symbol: n for n, symbol in enumerate(units.symbols)}
-    said = language.dictionary.pronunciations
-    ways = [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words]
     about = build.about(language, {**recipe.as_dict(), "units": len(units.symbols)})
-    return from_topology(made, senones(units), language.words, ways, about)
+    return from_topology(made, senones(units), language.words, _spelled(language, units), about)
 
 
 def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[Source, Fst]:
@@ -144,11 +138,10 @@ def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[So
     language = source(recipe, lexicon.Lexicon(recipe, units, progress))
     build.check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
-    index = {symbol: n for n, symbol in enumerate(units.symbols)}
     ways = [
-        (label, tuple(index[unit] for unit in way), recipe.alternative_cost if rank else 0.0)
-        for label, word in enumerate(language.words, start=1)
-        for rank, way in enumerate(language.dictionary.pronunciations.get(word, ()))
+        (label, way, recipe.alternative_cost if rank else 0.0)
+        for label, of_word in enumerate(_spelled(language, units), start=1)
+        for rank, way in enumerate(of_word)
     ]
     spelled = lexicon.transducer(ways, units, backoff_label(len(language.words)))
     acceptor = language.acceptor if recipe.parts == "HLG" else _any_order(language, recipe)
@@ -168,7 +161,7 @@ def of_units(units: Units, recipe: Recipe) -> Graph:
         topologies.apply(loop, units, recipe.topology),
         senones(units),
         units.symbols,
-        [[(n,)] for n in range(len(units.symbols))],
+        _each_itself(units),
         {"recipe": {"parts": recipe.parts, "topology": recipe.topology}, "words": int(np.count_nonzero(words))},
     )
 
@@ -178,6 +171,17 @@ def senones(units: Units) -> Senones:
     number = np.arange(len(units.symbols))
     filler = (number == units.blank) | (number == (-1 if units.boundary is None else units.boundary))
     return Senones(number, np.zeros(len(number)), filler, units.blank)
+
+
+def _spelled(language: Source, units: Units) -> list[list[tuple[int, ...]]]:
+    """The pronunciations of each word."""
+    index = {symbol: n for n, symbol in enumerate(units.symbols)}
+    said = language.dictionary.pronunciations
+    return [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words]
+
+
+def _each_itself(units: Units) -> list[list[tuple[int, ...]]]:
+    return [[(n,)] for n in range(len(units.symbols))]
 
 
 def _any_order(language: Source, recipe: Recipe) -> Fst:

@@ -26,7 +26,7 @@ from pipelines.search.graph.cache import digest_of
 from pipelines.search.graph.lookahead import ngram
 from pipelines.search.graph.lookahead.compose import LookAhead, compose
 from pipelines.search.graph.openfst import Fst, Header
-from pipelines.search.graph.wfst import VERSION, GraphError, Senones, save, without_pronunciations
+from pipelines.search.graph.wfst import VERSION, GraphError, Senones, from_records, save
 from profiler.arrays import I32, I64, Bool
 from profiler.files import cache
 from profiler.files.inputs import open_input, there
@@ -88,7 +88,7 @@ def make(
         notes = f"graph composed of {HCL} and {G}: {len(final):,} states, {len(arcs):,} arcs"
         about = {"graph": str(path), "words": int(np.count_nonzero(kept)), "notes": [notes]}
         senones = Senones(phones, model.mdef.senone_state, filler)
-        graph = without_pronunciations(start, n_epsilon_states, states, arcs, final, tuple(words[1:]), senones, about)
+        graph = from_records(start, n_epsilon_states, states, arcs, final, tuple(words[1:]), senones, about)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
     progress("writing the graph to the cache", None)
