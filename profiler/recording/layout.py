@@ -12,37 +12,14 @@ from profiler.arrays import Array
 LAYOUT: Final = "<qqHHHIIIII"
 """One span of a session as `struct` sees it; little-endian and packed, 42 bytes."""
 
-SPAN: Final = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("duration_ns", "<i8"),
-        ("stage", "<u2"),
-        ("lane", "<u2"),
-        ("epoch", "<u2"),
-        ("frames", "<u4"),
-        ("first_frame", "<u4"),
-        ("work0", "<u4"),
-        ("work1", "<u4"),
-        ("work2", "<u4"),
-    ]
-)
+_COUNTED: Final = [(name, "<u4") for name in ("frames", "first_frame", "work0", "work1", "work2")]
+_PLACED: Final = [("stage", "<u2"), ("lane", "<u2"), ("epoch", "<u2")]
+SPAN: Final = np.dtype([("start_ns", "<i8"), ("duration_ns", "<i8"), *_PLACED, *_COUNTED])
 """The same as numpy sees it. `first_frame` is run-global; a frame is a 10 ms hop."""
 
 RECORD_BYTES: Final = SPAN.itemsize
 
-SLOT: Final = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("frames", "<u4"),
-        ("first_frame", "<u4"),
-        ("work0", "<u4"),
-        ("work1", "<u4"),
-        ("work2", "<u4"),
-        ("stage", "<u2"),
-        ("unused", "<u2"),
-    ]
-)
+SLOT: Final = np.dtype([("start_ns", "<i8"), ("end_ns", "<i8"), *_COUNTED, ("stage", "<u2"), ("unused", "<u2")])
 """A span while it waits in the ring: every field at a multiple of its size, 40 bytes."""
 
 SLOT_BYTES: Final = 40

@@ -105,26 +105,25 @@ class Utterance:
 
 
 class Utterances(list[Utterance]):
-    """Utterances in order of their beginning, with their places as arrays: an hour has thousands. Not to be changed."""
+    """Utterances in order of their beginning, with their places as arrays: an hour has thousands. Not to be changed.
+
+    By utterance [n]: first frames, frames after the last, seconds of audio, and whether they are decoded to their end.
+    """
 
     @cached_property
     def first(self) -> I64:
-        """First frame of each, int64 [n]."""
         return np.array([one.first_frame for one in self], np.int64)
 
     @cached_property
     def end(self) -> I64:
-        """Frame after the last of each, int64 [n]."""
         return np.array([one.end_frame for one in self], np.int64)
 
     @cached_property
     def audio_s(self) -> F64:
-        """Audio time of each, seconds [n]."""
         return np.array([one.audio_s for one in self], np.float64)
 
     @cached_property
     def done(self) -> Bool:
-        """Which are decoded to their end [n]."""
         return np.array([one.done for one in self], bool)
 
     @cached_property

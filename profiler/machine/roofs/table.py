@@ -130,8 +130,7 @@ class RoofTable:
 
     @property
     def threads(self) -> tuple[int, ...]:
-        single = (OVERHEAD, LATENCY)
-        return tuple(sorted({roof.threads for roof in self.roofs if roof.kind not in single}))
+        return tuple(sorted({roof.threads for roof in self.roofs if roof.kind not in (OVERHEAD, LATENCY)}))
 
     def rate(self, operation: str, threads: int = 1, dtype: str = NOMINAL_DTYPE) -> Roof | None:
         """Return the roof of an operation class (operations/s), or None when it was not measured.
@@ -255,13 +254,8 @@ def drift(before: RoofTable, after: RoofTable) -> dict[str, float]:
 
 def sound_drift(stored: Any) -> dict[str, float]:
     """Return the changes that a session's meta holds under "drift", without what is no number."""
-    if not isinstance(stored, dict):
-        return {}
-    return {
-        str(label): float(change)
-        for label, change in stored.items()
-        if isinstance(change, int | float) and math.isfinite(change)
-    }
+    changes = stored.items() if isinstance(stored, dict) else ()
+    return {str(label): float(v) for label, v in changes if isinstance(v, int | float) and math.isfinite(v)}
 
 
 def drift_text(changes: Mapping[str, float]) -> str:
@@ -319,8 +313,5 @@ def plateaus(rungs: Sequence[Roof]) -> list[Plateau]:
             groups[-1].append(rung)
         else:
             groups.append([rung])
-    return [
-        Plateau(group[0].bytes, group[-1].bytes, median_high(rung.median for rung in group))
-        for group in groups
-        if len(group) > 1
-    ]
+    long = (group for group in groups if len(group) > 1)
+    return [Plateau(group[0].bytes, group[-1].bytes, median_high(rung.median for rung in group)) for group in long]
