@@ -115,11 +115,13 @@ def test_without_rapl_energy_is_blank_and_says_why():
 
 
 def test_the_power_of_the_idle_machine(tmp_path, monkeypatch):
-    folder = zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, most=10**9)
-    zone(tmp_path, "intel-rapl:0:0", "core", 5_000_000, most=10**9)
+    folders = [
+        zone(tmp_path, f"intel-rapl:0{end}", name, 1_000_000, 10**9)
+        for end, name in (("", "package-0"), (":0", "core"))
+    ]
     times = iter([100.0, 102.0])
     monkeypatch.setattr(rapl.time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(rapl.time, "sleep", lambda _: (folder / "energy_uj").write_text("31000000"))
+    monkeypatch.setattr(rapl.time, "sleep", lambda _: [(f / "energy_uj").write_text("31000000") for f in folders])
     found = rapl.idle(tmp_path)
     assert found["watts"] == pytest.approx(15.0)
     assert isinstance(found["busy_percent"], float)

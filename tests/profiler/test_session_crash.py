@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from profiler_sessions import BLOCKS, record
 
-from profiler.session.files import own_files
+from profiler.session.files import alive, identity, own_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -123,6 +123,13 @@ def test_a_reader_that_follows_sees_its_writer_die(tmp_path):
     wait_until(lambda: refreshed(session).state == "crashed")
     assert session.notes
     check(session, acknowledged)
+
+
+def test_another_process_of_the_same_number_is_not_the_writer():
+    writer = identity()
+    assert alive(writer) is True
+    assert alive({**writer, "started": writer["started"] - 100.0}) is False
+    assert alive({**writer, "host": "elsewhere"}) is None
 
 
 def crashed_copy(tmp_path: Path) -> Path:
