@@ -125,13 +125,9 @@ class HotReplay:
         self._waits_for: _Half | None = None
         self._wait = self._kept_ns = 0
         self._stage = recorder.stage("setup.replay", "setup")
-        self._of: dict[int, int] = {}
         self._halves = _Half("scoring"), _Half("search")
         self._possible: tuple[_Half, ...] = self._halves
         """Those that could be done again when it was last looked at."""
-        self._rate = self._share
-        """The share of the time that replays may take now."""
-        self._find_rate()
         self._next = SCORING
         self._in_turn = 0.0
         """Blocks that the half whose turn it is has taken of it."""
@@ -142,14 +138,15 @@ class HotReplay:
         self._timed: dict[int, int] = {}
         """What the stages of the search took of them, in ns."""
 
-    def _find_rate(self) -> None:
+    @property
+    def _rate(self) -> float:
+        """The share of the time that replays may take now."""
         early = any(half.early > 0 for half in self._possible)
-        self._rate = max(self._share, EARLY_SHARE) if early else self._share
+        return max(self._share, EARLY_SHARE) if early else self._share
 
     def begin_again(self) -> None:
         for half in self._halves:
             half.early = EARLY
-        self._find_rate()
 
     @property
     def chosen(self) -> bool:
@@ -208,7 +205,6 @@ class HotReplay:
             return 0
         possible = (isinstance(scorer, LayeredScorer) and scorer.replayable, isinstance(search, Viterbi))
         self._possible = tuple(half for half, can in zip(self._halves, possible, strict=True) if can)
-        self._find_rate()
         if not any(possible):
             return 0
         turn = self._next if possible[self._next] else 1 - self._next
@@ -223,7 +219,6 @@ class HotReplay:
             self._next, self._in_turn = turn, 0.0
         self._chosen = half
         half.early -= 1
-        self._find_rate()
         if turn == SCORING:
             assert isinstance(scorer, LayeredScorer)
             scorer.note()
@@ -265,7 +260,8 @@ class HotReplay:
         for stage, ns in found.items():
             if timed.get(stage):
                 # One after another and to the end, so that all of set-up's spans together are its time.
-                replayed, at = self._replayed(stage), at - ns
+                name, at = REPLAYED + self._recorder.stages[stage].name, at - ns
+                replayed = self._recorder.stage(name, "setup", ("timed_ns",))
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
         spent = (self._kept_ns + self._spend(start, end)) / max(self._each_ns, 1.0)
@@ -333,9 +329,3 @@ class HotReplay:
             if self._recorder.stages[stage].group == group:
                 found[stage] = found.get(stage, 0) + int(span["end_ns"] - span["start_ns"])
         return found
-
-    def _replayed(self, stage: int) -> int:
-        if stage not in self._of:
-            name = REPLAYED + self._recorder.stages[stage].name
-            self._of[stage] = self._recorder.stage(name, "setup", ("timed_ns",))
-        return self._of[stage]
