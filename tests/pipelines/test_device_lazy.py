@@ -5,7 +5,6 @@ again too early, some schedule shows it.
 """
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -295,39 +294,6 @@ def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(tied, m
     scorer.score(likely_features(tied, 3), 0, LANE)
     DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work).warm_up()
     assert outside == []
-
-
-def watching(note: Callable[[str, Any], None]) -> Any:
-    """Make a context that calls `note` for every operation that torch dispatches, with name and arguments."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Watching(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            note(str(func), args)
-            return func(*args, **(kwargs or {}))
-
-    return Watching()  # type: ignore[no-untyped-call]
-
-
-def test_unused_places_of_a_search_lead_to_different_states(monkeypatch):
-    """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
-    import torch
-
-    most: list[int] = []
-
-    def note(name: str, args: Any) -> None:
-        if "scatter_reduce" in name:
-            most.append(int(torch.bincount(args[2]).max()))
-
-    graph = search_graphs.random_graph(1, True)
-    scores = search_graphs.smooth_scores(1, 6, 7)
-    work = DeviceWork(LazyDevice(EAGER), Recorder(), LANE)  # type: ignore[arg-type]
-    search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work)
-    with watching(note):
-        search.advance(scores[:, None], [len(scores)], 0, LANE)
-    places, states = search._room.arcs, search._arcs.n_states + 1
-    arcs_into = int(np.bincount(search._arcs.target).max())
-    assert max(most) <= -(-places // states) + arcs_into
 
 
 def test_every_class_that_device_code_names_has_a_roof_that_is_measured():

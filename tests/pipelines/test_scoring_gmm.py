@@ -232,11 +232,6 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     assert some["score.gaussians"].operations["gemm"].total(1, 1, n_active) == pytest.approx(2 * 27 * 3 * 16)
 
 
-def test_tied_models_are_not_packed(tmp_path):
-    with pytest.raises(ValueError, match="not continuous"):
-        pack(sphinx.load(writer.write_model(tmp_path)))
-
-
 def test_the_components_of_large_mixtures_are_put_in_order_in_windows():
     """Costs of all pairs of a mixture of 32 000 would take four gigabytes, and as many seconds."""
     gaussians = np.random.default_rng(3).normal(size=(2, 1, 2 * WINDOW + 44, 3, 16)).astype(np.float32)

@@ -1,15 +1,13 @@
 """Shortlists of Gaussians by codeword (Bocchieri 1993), in panels of sixteen so that they are contiguous runs.
 
-A Gaussian is on the shortlist of a codeword c when (1/D) Σ (c − mean)² / (σ · σ_avg) ≤ `threshold`: its own and
-the average deviation share in the norm. That is this project's choice; Bocchieri divides by σ_avg² alone, and
-misses wide Gaussians that matter: at 22 % of the panels the best senone of a frame was found in 59 % of the
-frames and not in 66 %. A panel is computed when one of its Gaussians is listed,
-and so is the panel that is the likeliest at the codeword, in each group (16 senones, or one codebook of a tied
+A Gaussian is on the shortlist of a codeword c when (1/D) Σ (c − mean)² / (σ · σ_avg) ≤ `threshold`. That is this
+project's choice; Bocchieri divides by σ_avg² alone, and misses wide Gaussians that matter: at 22 % of the panels the
+best senone of a frame was found in 59 % of the frames and not in 66 %. A panel is computed when one of its Gaussians is
+listed, and so is the panel that is the likeliest at the codeword, in each group (16 senones, or one codebook of a tied
 model): nothing is left without a Gaussian, and none is scored by one that lies absurdly far.
 
 Panels are those of both families' layouts, f32 [groups, streams, slots, 2·D + 1, 16]: rows of −½/variance,
-mean/variance and the constant. In a continuous model each of the 16 lanes is another senone, so that no senone
-is left without a Gaussian.
+mean/variance and the constant. In a continuous model each of the 16 lanes is another senone.
 """
 
 from __future__ import annotations

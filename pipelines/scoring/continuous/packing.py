@@ -93,9 +93,7 @@ class PackedContinuous:
 
 
 def pack(model: AcousticModel) -> PackedContinuous:
-    """Lay out a model of which each senone has a codebook of its own; ValueError for any other."""
-    if model.n_codebooks != model.n_senones:
-        raise ValueError(f"{model.n_codebooks} codebooks for {model.n_senones} senones: not continuous")
+    """Lay out a model of which each senone has a codebook of its own."""
     senones, streams, components, dim = model.means.shape
     groups = -(-senones // LANES)
     # Float64 sums of views: no copy of a means file that is mapped into memory.

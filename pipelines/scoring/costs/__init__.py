@@ -1,9 +1,7 @@
 """Cost laws of scoring: what a stage computes and moves, by its work counts (`profiler.costs.Cost`).
 
-`tied` and `continuous` hold those of the two families of mixtures, `selection` those of codebooks, clusters and tables,
-`rules` those of frame and senone rules, `nets` those of nets on the processor. A law is a function of the layout that a
-kernel goes through; a strategy says which law each of its stages has. `bytes_min` is compulsory traffic, `bytes_max`
-that of the kernel's tiling. What a law needs of a device is in `scoring.device`.
+A law is a function of the layout that a kernel goes through; a strategy says which law each of its stages has.
+`bytes_min` is compulsory traffic, `bytes_max` that of the kernel's tiling. Laws of devices are in `scoring.device`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Scoring by a feed-forward net in torch: what one block of frames takes on a device.
 
-The frames' features go up once, and each frame is joined with its context there. Every layer is one product with
-frames as rows, as torch's libraries like them best; features are centred and scaled before, since products in
-16 bits lose less on numbers about 1. Inputs and outputs of each layer are padded with zeros, which change no
-score. The softmax is left out, as on the processor.
+The frames' features go up once, and each frame is joined with its context there. Every layer is one product with frames
+as rows; features are centred and scaled before, since products in 16 bits lose less on numbers about 1. Inputs and
+outputs of each layer are padded with zeros. The softmax is left out, as on the processor.
 """
 
 from __future__ import annotations

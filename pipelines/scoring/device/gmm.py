@@ -1,10 +1,9 @@
 """Dense GMM scoring in torch: what one block of frames takes on a device, for both families of models.
 
-A diagonal Gaussian's log density is linear in the squares and values of the features, so that all Gaussians
-are products with [x², x, 1], as on the processor (`packing`). `Tied` then sums exponentials by the senones'
-weights in a second product; `Owned` folds the weights into the constants and sums each senone's own. Sums
-are taken in float32 whatever the number type of parameters and products. Features are centred and scaled to
-about unit spread: 16-bit products lose less.
+All Gaussians are products with [x², x, 1], as on the processor (`packing`). `Tied` then sums exponentials by the
+senones' weights in a second product; `Owned` folds the weights into the constants and sums each senone's own. Sums are
+taken in float32 whatever the number type. Features are centred and scaled to about unit spread: 16-bit products lose
+less.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Scoring on a device: what `placement.*` decides of parameters, features and scores, block by block.
 
-An arithmetic (`gmm`, `dnn`) does the computing. A block goes up, is scored and comes down, each as a
-span of the device's lanes; the host records what giving the work took (`score.launch`) and is charged for its waits.
-With `placement.overlapped` a block is begun while the search works on the one before (`ahead`), in a second set of
-buffers. Where the search is on the same device, the scores stay there. Where the device's memory does not
-suffice, the processor's own scorer takes over, and says so.
+An arithmetic (`gmm`, `dnn`) does the computing. A block goes up, is scored and comes down, each as a span of the
+device's lanes; the host records what giving the work took (`score.launch`) and is charged for its waits. With
+`placement.overlapped` a block is begun while the search works on the one before (`ahead`), in a second set of buffers.
+Where the search is on the same device, the scores stay there.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 From the first layer on frames are columns: weights [outputs, inputs] times activations [inputs, frames]; who
 multiplies them is a choice (`products`). A last row of ones carries the bias into the product. The softmax is left
 out: its denominator is the same for all senones of a frame, and the search compares senones.
-
-Lazy evaluation (Vanhoucke 2011): hidden layers for the block, then of the output layer only the rows of the
-senones that the search needs.
 """
 
 from __future__ import annotations

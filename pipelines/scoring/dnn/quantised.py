@@ -1,9 +1,8 @@
 """A net in 8-bit integers: weights with a scale for each output, activations with one for each frame.
 
-After Vanhoucke, Senior & Mao (2011), who found no loss; there activations were unsigned, here they are signed,
-which costs one of eight bits and lets bottlenecks without ReLU be treated alike. A product of integers is exact,
-so the error is that of the two roundings. `integers` multiplies. Frames are rows here, so that a frame's scale and
-its scores lie together.
+After Vanhoucke, Senior & Mao (2011), who found no loss; there activations were unsigned, here they are signed, which
+costs one of eight bits and lets bottlenecks without ReLU be treated alike. A product of integers is exact, so the error
+is that of the two roundings. Frames are rows here, so that a frame's scale and its scores lie together.
 """
 
 from __future__ import annotations

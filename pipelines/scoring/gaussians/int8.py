@@ -1,9 +1,8 @@
 """Gaussians in eight bits (Kanthak 2000): a byte for each mean and each deviation, distances in 16-bit integers.
 
-A third of the bytes to read is what it saves (576 for 16 Gaussians of 13 dimensions, not 1 728), and integer
-lanes are twice as many as those of floats. Each dimension is scaled by the deviation of its narrow Gaussians,
-so that a step of a mean is as fine in one as in another: a mean is q · 16 steps, a frame is known to one
-step. An inverse deviation is one of 255 levels of the Gaussian's largest.
+A third of the bytes are read (576 for 16 Gaussians of 13 dimensions, not 1 728), and integer lanes are twice as many as
+those of floats. Each dimension is scaled by the deviation of its narrow Gaussians: a mean is q · 16 steps, a frame is
+known to one step. An inverse deviation is one of 255 levels of the Gaussian's largest.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Each stream has a codebook of its own, made of the model's means; the nearest codeword says which Gaussians are
 computed (`scoring.clustering`). A senone, or a codebook, of which nothing is near keeps its likeliest.
 
-Of a continuous model the listed Gaussians may be computed in 8 bits, or the best of them alone be taken; and
-chosen senones, as Sphinx-3 has it (Chan 2004), by the groups of 16 that they are in: those of one parent are
-neighbours, so groups are mostly requested in full.
+Chosen senones of a continuous model are computed as in Sphinx-3 (Chan 2004), by the groups of 16 that they are in:
+those of one parent are neighbours, so groups are mostly requested in full.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Vectors of 16 floats are legal on every target: LLVM splits them into what the processor has (one AVX-512 register, two
 of AVX, four of NEON). Addresses are bytes.
 
-An address forgets what it is of. So kernels take it by `address`, which compiles for the array that they were
-written for and no other, and say in their first lines how large each array has to be (`ArrayError`): beyond these
-lines nothing is checked.
+An address forgets what it is of. So kernels take it by `address`, which compiles for the array that they were written
+for and no other, and say in their first lines how large each array has to be (`ArrayError`).
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ batch norm directly behind it into its weights (exact up to rounding), ReLU and 
 and dropout are nothing. The stage bears the names of all that computes. A no-op that adds up is a step without weights.
 
 Only every third frame of many nets is scored (frame subsampling), and most layers look in steps of three: the times at
-which a step is needed repeat with a period, and it is computed at no others. The kernels compute what lies between the
-products: inputs put side by side or added up, ReLU, scale and shift.
+which a step is needed repeat with a period, and it is computed at no others.
 """
 
 from __future__ import annotations

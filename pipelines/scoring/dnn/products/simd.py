@@ -1,10 +1,9 @@
 """A loop of vectors: a tile of outputs by frames is kept in registers while its weights stream past once.
 
 The step that Vanhoucke, Senior & Mao (2011) take first, with today's tools. Outputs lie in the lanes and a value of a
-frame is spread over them, so that one frame alone fills the vectors as well as six do. The weights are stored
-in the order of the loop, [panel of outputs, input, lane], and so are read front to back; a library that is handed
-plain matrices has to put them into such an order in every call, which costs it a fifth to two fifths of its speed at
-blocks of 16 to 64 frames.
+frame is spread over them, so that one frame alone fills the vectors as well as six do. The weights are stored in the
+order of the loop, [panel of outputs, input, lane]; a library has to put them into such an order in every call, which
+costs it a fifth to two fifths of its speed at blocks of 16 to 64 frames.
 """
 
 from __future__ import annotations
