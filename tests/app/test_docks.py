@@ -417,16 +417,6 @@ def test_the_menu_view_has_every_dock_and_layout(opened):
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_the_key_sheet_fits_a_small_screen(opened):
-    from app.window.palette import KeySheet
-
-    sheet = KeySheet(opened.actions_, opened)
-    assert sheet.sizeHint().width() <= 1024
-    assert sheet.sizeHint().height() <= 640
-    sheet.deleteLater()
-
-
 def unusable(docks: Docks) -> list[QByteArray]:
     good = bytes(docks.save().data())
     return [

@@ -60,16 +60,18 @@ def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot, opened):
     assert not step(opened, "forward")
 
 
-def test_the_chosen_stage_is_part_of_a_step(opened):
+def test_stage_and_kind_of_scope_are_part_of_a_step(opened):
     axis, tree = opened.axis, opened.desk.breakdown.tree
     axis.choose_stage("search.emit")
+    axis.choose_scope(LIVE)
     remember(opened)
+    axis.choose_scope(WHOLE)
     axis.select(1.0, 2.0)
     axis.choose_stage("score.gaussians")
     remember(opened)
     assert step(opened, "back")
     settle()
-    assert (axis.stage, axis.selected) == ("search.emit", None)
+    assert (axis.stage, axis.scope, axis.selected) == ("search.emit", LIVE, None)
     explained = tree.explained()
     assert explained is not None
     assert explained.name == "search.emit"
@@ -78,21 +80,7 @@ def test_the_chosen_stage_is_part_of_a_step(opened):
     assert not step(opened, "back")
     assert step(opened, "forward")
     assert step(opened, "forward")
-    assert (axis.stage, axis.selected) == ("score.gaussians", (1.0, 2.0))
-
-
-def test_the_kind_of_scope_is_part_of_a_step(opened):
-    axis = opened.axis
-    for kind in (LIVE, WHOLE):
-        axis.choose_scope(kind)
-        remember(opened)
-    axis.select(1.0, 2.0)
-    for wanted in ((WHOLE, None), (LIVE, None), (None, None)):
-        assert step(opened, "back")
-        assert (axis.scope, axis.selected) == wanted
-    for wanted in ((LIVE, None), (WHOLE, None), (WHOLE, (1.0, 2.0))):
-        assert step(opened, "forward")
-        assert (axis.scope, axis.selected) == wanted
+    assert (axis.stage, axis.scope, axis.selected) == ("score.gaussians", WHOLE, (1.0, 2.0))
 
 
 def test_what_is_done_after_going_back_ends_the_way_forward(opened):

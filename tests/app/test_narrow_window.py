@@ -74,14 +74,6 @@ def test_in_less_room_the_form_waits_and_figures_stand_alone(opened):
     assert not window.desk.form.isHidden(), "it is back where there is room"
 
 
-def test_figures_keep_away_from_the_preset(opened):
-    top = settled(opened, 1280, 800).top
-    show_figures(opened)
-    settle()
-    assert top.rtf.geometry().left() - top.preset.geometry().right() > 16
-    assert (faults(opened), cut_short(opened)) == ([], [])
-
-
 @pytest.mark.slow
 def test_on_a_small_laptop_an_effect_has_its_interval(opened):
     """A rate of errors above 100 % is wider than any other, and took its room."""

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from shown_windows import show
@@ -182,6 +182,7 @@ def test_the_key_sheet_shows_every_key(qtbot, window):
         if action.keys:
             assert "  ".join(key_text(key) for key in action.keys) in shown
             assert action.text in shown
+    assert sheet.sizeHint().boundedTo(QSize(1024, 640)) == sheet.sizeHint(), "it fits a small screen"
     sheet.accept()
 
 

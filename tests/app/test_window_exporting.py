@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QImage, QImageReader
+from PySide6.QtGui import QGuiApplication, QImageReader
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from app.cli import main
-from app.export import formats
 from app.pictures.process import Job
 from app.pictures.request import PictureRequest
 from app.views import VIEWS
@@ -89,27 +88,6 @@ def test_the_picture_is_that_of_the_command(qtbot, window, picture, answer, tmp_
     again = tmp_path / "again.png"
     assert main.main([str(again) if w == "OUT" else w for w in command[1:]]) == 0
     assert again.read_bytes() == first.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer):
-    """Nor on notices, on hidden panels, or on what the form says about the next run."""
-    files = []
-    for size in ((1000, 800), (1500, 900)):  # as tall as it takes for the same views to be in front
-        window.resize(*size)
-        dialog = picture()
-        target = answer(f"{size[0]}.png")
-        saved(qtbot, dialog)
-        dialog.close()
-        qtbot.waitUntil(lambda: not dialogs())
-        files.append(target.read_bytes())
-        window.notices.info("Something to know.")
-        window.desk.form.hide()
-        window.pipeline.set("search.beam", 9.0)
-    assert files[0] == files[1]
-    image, reported = QImage(str(target)), json.loads(QImageReader(str(target)).text("asrscope"))
-    assert (image.width(), image.height()) == (3200, 2000)
-    assert "search.beam=9 " not in reported["settings"]
 
 
 def test_names_say_what_stretch_it_is():
@@ -275,13 +253,6 @@ def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path):
         assert exported(qtbot, window) == why
         assert window.notices.banners[-1].kind == "error"
         window.notices.clear()
-
-
-def test_the_menu_offers_every_format_there_is(window):
-    this, whole, *data = [a for a in window.actions_ if a.id.startswith("export.")]
-    assert [this.text, whole.text] == ["Picture of this view…", "Picture of all views…"]
-    assert [a.id for a in data] == [f"export.{form.name}" for form in formats()]
-    assert [a.text for a in data] == ["Stages as a table (CSV)…", "Report (Markdown)…", "Chrome trace…", "Speedscope…"]
 
 
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):

@@ -235,33 +235,21 @@ def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeyp
 
 REAL = "access-orders"
 SMALL = {"largest_mib": 1, "seconds": 0.0}
-LONG = {"largest_mib": 1, "seconds": 600.0}
-
-
-@pytest.fixture
-def lab(qtbot, window):
-    """The Lab page of a window, with that lab open."""
-    made = window()
-    made.show_lab()
-    page = made._lab
-    qtbot.waitUntil(lambda: not page._to_read)
-    page.show_lab(REAL)
-    return page
-
-
-def begun(lab, sizes):
-    """Run it with these parameters from its page; its process."""
-    for key, value in sizes.items():
-        lab.detail.fields[key].editor.setValue(value)
-    lab.detail.run.click()
-    return psutil.Process(process_id(lab.runs.control))
 
 
 @pytest.mark.slow
-def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
+def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, window):
+    made = window()
+    made.show_lab()
+    lab = made._lab
+    qtbot.waitUntil(lambda: not lab._to_read)
+    lab.show_lab(REAL)
     empty = lab.detail.card.grab().toImage()
+    for key, value in SMALL.items():
+        lab.detail.fields[key].editor.setValue(value)
     with qtbot.waitSignal(lab.runs.ended):
-        process = begun(lab, SMALL)
+        lab.detail.run.click()
+        process = psutil.Process(process_id(lab.runs.control))
     qtbot.waitUntil(lambda: not process.is_running())
     past = lab.gallery.tiles[REAL].past
     assert past.record.finding.verdict in lab.gallery.tiles[REAL].state_text()
@@ -270,10 +258,3 @@ def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
     assert lab.detail.card.grab().toImage() != empty
     with Session.open(past.path) as session:
         assert session.state == "closed"
-
-
-def test_a_window_that_closes_ends_its_lab(qtbot, lab):
-    process = begun(lab, LONG)
-    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0)
-    lab.window().close()
-    qtbot.waitUntil(lambda: not process.is_running())

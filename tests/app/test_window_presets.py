@@ -7,7 +7,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from shown_windows import NOT_READ, press, texts
 
-from app.model import audio_choice
 from app.model.pipeline import Pipeline
 from app.window.main_window import MainWindow
 from app.window.notices import Banner
@@ -176,10 +175,3 @@ def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(qtb
     assert "-gmm-modified" in str(w.runs.control.request.out)
     checked = [name for name, entry in w.top.preset._entries.items() if entry.isChecked()]
     assert checked == ["gmm"]
-
-
-def test_the_demo_ends_its_round_with_the_rare_names():
-    voices = audio_choice.bundled()
-    names = [Path(path).stem for path in voices.paths]
-    assert names[0] == "08-kal16-short"
-    assert names[-1] == "07-awb-names"

@@ -281,14 +281,3 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, 
     assert (tmp_path / "begun1").read_text() == f"--preset gmm-quick --over search.beam=7..10 --out {folder} --json"
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
     assert not made.more.isVisible()
-
-
-def test_a_sweep_that_fails_says_why(qtbot, window, tmp_path, monkeypatch):
-    script = (sys.executable, "-c", "import sys; sys.exit('asrscope: There is no such preset.')")
-    monkeypatch.setattr(study_window, "SWEEP", script)
-    w = window()
-    w.bench.begin("study", tmp_path / "beams", ("--preset", "nothing"))
-    made = dialog_of(w)
-    qtbot.waitUntil(lambda: not made.working)
-    assert made.state.text() == "There is no such preset."
-    assert made.more.text() == "Go on"

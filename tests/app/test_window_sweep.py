@@ -10,7 +10,7 @@ import pytest
 from made_study import SWEEP
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 from test_documents import CAPACITY
 
 from app.cli import capacity, sweep
@@ -116,14 +116,6 @@ def test_values_that_can_be_listed_are_offered(made):
     assert row.key.findData("pace") == row.key.findData("audio.raw") == -1
 
 
-def test_one_more_setting_has_room(qtbot, made):
-    qtbot.mouseClick(made.add, LEFT)
-    QApplication.processEvents()
-    assert len(made.rows) == 4
-    assert not made.isWindow(), "the desk can be used meanwhile"
-    assert all(row.values.height() >= row.values.minimumSizeHint().height() for row in made.rows)
-
-
 def test_a_sweep_is_started_and_its_trials_are_shown(qtbot, made, tmp_path, monkeypatch):
     window = made.window()
     monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
@@ -137,11 +129,6 @@ def test_a_sweep_is_started_and_its_trials_are_shown(qtbot, made, tmp_path, monk
     assert begun == " ".join([*words, "--out", str(shown.folder), "--json"])
     shown.close()
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
-
-
-def test_no_sweep_begins_during_a_run(live):
-    assert not live.actions_["run.sweep"].isEnabled()
-    assert "A run is under way" in live.actions_["run.sweep"].toolTip()
 
 
 def printed(tree: dict[str, object]) -> str:
@@ -191,15 +178,6 @@ def test_a_stop_shows_what_was_measured(qtbot, parent, tmp_path):
     qtbot.waitUntil(lambda: not made.working)
     assert made.state.text().startswith("So far 12 streams on 2 cores")
     assert len(made.tables) == 1
-    made.close()
-
-
-def test_what_is_wrong_is_one_sentence(qtbot, parent):
-    made = dialog_of(parent, "import sys; sys.exit('asrscope: threads must be 1.')")
-    qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working)
-    assert made.state.text() == "threads must be 1."
-    assert not made.tables
     made.close()
 
 

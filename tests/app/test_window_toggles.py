@@ -112,15 +112,6 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     assert palette.list.item(0).data(RESULT_ROLE).why is None
 
 
-def test_lazy_evaluation_is_requested_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
-    w = window()
-    w.pipeline.choose("dnn")
-    start_run(qtbot, w, tmp_path)
-    qtbot.mouseClick(w.top.toggles[0].switch, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: bool(w.playhead.session.markers))
-    assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
-
-
 def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, window, tmp_path):
     w = window("giveup")
     w.pipeline.choose("dnn")
