@@ -47,7 +47,6 @@ SILENCE = ("remove_silence", "vad_")
 OFF = ("doublebw", "logspec", "smoothspec")
 """Options of features that are not implemented."""
 
-STREAMS = 3
 STREAM_DIM = 13
 
 
