@@ -297,7 +297,7 @@ def composition(walls: Walls) -> None:
         n = 2 + seed % 7
         hcl = lookahead_files.random_hcl(seed, n)
         g = lookahead_files.random_g(seed, n)
-        reach = _compose.Reach(*map(walls, compose._reach(hcl, lookahead_files.look_ahead(hcl))))
+        reach = _compose.Reach(*map(walls, compose._reach(lookahead_files.look_ahead(hcl))))
         reach.bits[:] = 0
         _compose.set_bits(reach)
         model, alike = compose._model(g)

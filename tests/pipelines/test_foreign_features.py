@@ -241,7 +241,6 @@ def test_feat_params_as_people_write_them(tmp_path):
     "text, sentence",
     [
         ("-doublebw yes", "-doublebw yes"),
-        ("-warp_params 1.1", "-warp_params"),
         ("-agc loud", "-agc loud"),
         ("-dither perhaps", "-dither perhaps"),
         ("-cmn sometimes", "-cmn sometimes"),

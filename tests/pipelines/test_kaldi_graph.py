@@ -9,14 +9,12 @@ import kaldifst
 import numpy as np
 import pytest
 import soundfile
-from kaldi_writer import hclg, put_graph
+from kaldi_writer import put_graph
 from search_graphs import decode, settings, smooth_scores, spoken
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import transitions
-from pipelines.models.kaldi.binary import Reader
 from pipelines.models.opening import front_end
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import compile as graphs
@@ -188,9 +186,3 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
     assert mine == [graph.words[w - 1] for w in expected]
     assert len(mine) > 1
     assert cost == pytest.approx(kaldis, abs=1e-3)
-
-
-def test_transitions_of_a_file_are_those_of_its_graph(folder):
-    model = transitions.read(Reader.of(folder / "final.mdl"))
-    fst = hclg(model, WORDS, 1)
-    assert set(fst.ilabel.tolist()) == set(range(model.n_transitions + 1))

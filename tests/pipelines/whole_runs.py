@@ -51,7 +51,6 @@ class Person(Control):
     ) -> None:
         super().__init__()
         self.does, self.then = list(does), then
-        self.config_now = Config()
 
     @property
     def stopping(self) -> bool:

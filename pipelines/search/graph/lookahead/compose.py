@@ -70,7 +70,7 @@ def compose(
     Input labels are HCL's, output labels G's. `progress` gets the number of states so far. GraphError where the result
     has no path or too many arcs; Cancelled.
     """
-    reach = _reach(hcl, ahead)
+    reach = _reach(ahead)
     model, alike = _model(g)
     given = Graph(hcl.first, hcl.ilabel, hcl.olabel, hcl.weight, hcl.target, hcl.final)
     states, arcs = States(*_grown((), _STATES, FIRST_ROOM)), Arcs(*_grown((), _ARCS, FIRST_ROOM))
@@ -116,7 +116,7 @@ def _grown(old: Sequence[Array], kinds: Sequence[DTypeLike], length: int) -> lis
     return columns
 
 
-def _reach(hcl: Fst, ahead: LookAhead) -> Reach:
+def _reach(ahead: LookAhead) -> Reach:
     """Look-ahead data with columns."""
     labels = int(ahead.end.max(initial=0))
     sets = np.diff(ahead.first)
