@@ -15,9 +15,8 @@ import numpy as np
 from pipelines.audio.word_errors import Count
 from pipelines.config import Config, Value, assign
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import quotient
+from pipelines.labs.figures import Ratio, quotient
 from pipelines.labs.sweep import Sweep, SweepResult, Work, one_size
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 if TYPE_CHECKING:

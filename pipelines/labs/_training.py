@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Parameters
+from pipelines.labs.declaration import Parameters, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci
+from pipelines.labs.figures import Ratio, ci
 from pipelines.training.parallel.job import DIVERGED
-from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
     from pipelines.training.parallel.job import Job, Piece, Report, Task

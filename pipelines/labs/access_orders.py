@@ -10,9 +10,8 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Layer, Mark
-from pipelines.labs.declaration import Lab, Parameters, Seconds
+from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, figure, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, PublishedValue, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, quotient, ratio, ratio_columns, value
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least, at_most

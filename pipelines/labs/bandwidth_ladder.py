@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, counted, figure, value
 from pipelines.labs.sweep import SweepResult, Timings

@@ -8,9 +8,8 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Lab, NetName, Parameters, Seconds
+from pipelines.labs.declaration import Lab, NetName, Parameters, Seconds, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds, once

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
 from pipelines.labs.desk import HALF, Desk
-from pipelines.labs.figures import between, ci
+from pipelines.labs.figures import Ratio, between, ci
 from pipelines.labs.sweep import SweepResult, Work, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 
 CLOCK, ONE, EVERY, DEVICE = "clock", "one", "every", "device"

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, format_integer, quotient
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most

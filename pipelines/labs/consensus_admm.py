@@ -6,10 +6,9 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Lab, Measured
+from pipelines.labs.declaration import Lab, Measured, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, format_number, quotient
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_most

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, counted, value
+from pipelines.labs.figures import Ratio, ci, counted, value
 from pipelines.labs.sweep import SweepResult, key, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 from profiler.spans import NullLane
 

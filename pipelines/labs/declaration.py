@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar, g
 
 import msgspec
 
-from pipelines.config.options import setting
+from pipelines.config.options import setting as setting  # noqa: PLC0414 - labs take it from here
 
 if TYPE_CHECKING:
     from pipelines.labs.chart import Chart

@@ -9,14 +9,12 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, inverse, value
+from pipelines.labs.figures import Ratio, ci, inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 PYTHON: Final = "Python"

@@ -7,14 +7,12 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from pipelines.config import Config, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Gaussians, Lab, Parameters, Seconds
+from pipelines.labs.declaration import Gaussians, Lab, Parameters, Seconds, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import percent, ratio_columns, saved, scaled, value
+from pipelines.labs.figures import Ratio, percent, ratio_columns, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds, once
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 LIBRARY_BATCHES: Final = (1, 4, 16)

@@ -15,14 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pipelines.labs.chart import Values
-from profiler.analysis.comparison.statistics import (
-    Ratio,
-    alternated,
-    apart,
-    bootstrap_interval,
-    undisturbed,
-    undisturbed_interval,
-)
+from profiler.analysis.comparison import statistics
+from profiler.analysis.comparison.statistics import Ratio as Ratio  # noqa: PLC0414 - labs take it from here
 from profiler.arrays import F64, Array
 from profiler.machine.roofs.table import size_text
 
@@ -43,13 +37,13 @@ def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
 
     Without an interval where there are fewer than three rounds.
     """
-    return alternated(_ns(to), _ns(of)).ratio()
+    return statistics.alternated(_ns(to), _ns(of)).ratio()
 
 
 def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
     """As `ratio`, of times that were not measured in turns; the shorter list limits how many are taken."""
     n = min(len(of), len(to))
-    return apart(_ns(to[:n]), _ns(of[:n])).ratio()
+    return statistics.apart(_ns(to[:n]), _ns(of[:n])).ratio()
 
 
 def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
@@ -62,7 +56,7 @@ def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
     def figure(some: F64) -> float:
         return float(some[:, 0].sum() / max(some[:, 1].sum(), TINY))
 
-    ends = bootstrap_interval(rows, figure) if len(rows) > 1 else (math.nan, math.nan)
+    ends = statistics.bootstrap_interval(rows, figure) if len(rows) > 1 else (math.nan, math.nan)
     return Ratio(figure(rows), *ends) if np.isfinite(ends).all() else Ratio(figure(rows))
 
 
@@ -94,7 +88,7 @@ def value(ratio: Ratio | None) -> float | None:
 
 def seconds(times: Sequence[float]) -> float:
     """Seconds that the work itself takes: the mean of the fastest 40 %."""
-    return float(undisturbed(np.array(times)))
+    return float(statistics.undisturbed(np.array(times)))
 
 
 def between(times: Sequence[float], figure: Callable[[float], float] = lambda s: s) -> Interval:
@@ -103,8 +97,8 @@ def between(times: Sequence[float], figure: Callable[[float], float] = lambda s:
     With one round the interval is the estimate.
     """
     values: F64 = np.array(times)
-    middle = figure(float(undisturbed(values)))
-    low, high = sorted(map(figure, undisturbed_interval(values))) if len(values) > 1 else (middle, middle)
+    middle = figure(float(statistics.undisturbed(values)))
+    low, high = sorted(map(figure, statistics.undisturbed_interval(values))) if len(values) > 1 else (middle, middle)
     return Interval(middle, low, high)
 
 

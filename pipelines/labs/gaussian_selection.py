@@ -8,10 +8,9 @@ from pipelines.config import Config, Value, assign
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, PublishedValue, Seconds, Singly
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import SHARE, ci, counted, percent, value
+from pipelines.labs.figures import SHARE, Ratio, ci, counted, percent, value
 from pipelines.labs.sweep import SweepResult, key
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
-from profiler.analysis.comparison.statistics import Ratio
 
 METHOD: Final = "gmm.selection.method"
 Settings = dict[str, Value]

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, ratio_columns, value
+from pipelines.labs.figures import Ratio, ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, Finding, all_of, at_least, at_most
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Vocabulary
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Vocabulary, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, percent, quotient, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds, once

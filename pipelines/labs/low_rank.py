@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.config.options import setting
 from pipelines.labs import _scoring
 from pipelines.labs._scoring import Decoded, NetResult, best_change, percent_wrong, points, word_change
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import InBlocks, Lab, NetName, Parameters, PublishedValue, Seconds, Words
+from pipelines.labs.declaration import InBlocks, Lab, NetName, Parameters, PublishedValue, Seconds, Words, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, percent, value
 from pipelines.labs.sweep import milliseconds

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
 from pipelines.labs.desk import HALF, Desk, opened
 from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work

@@ -11,9 +11,8 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, Seconds
+from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
 from pipelines.labs.desk import Desk, per_call
 from pipelines.labs.figures import ci, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all

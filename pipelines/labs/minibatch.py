@@ -8,10 +8,9 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import Lab, Measured, Parameters, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, ci, columns, format_integer, quotient, ratio
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most

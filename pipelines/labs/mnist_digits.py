@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue, setting
 from pipelines.labs.desk import HALF, Desk
-from pipelines.labs.figures import ci, format_integer, percent, ratio, ratio_columns, seconds, value
+from pipelines.labs.figures import Ratio, ci, format_integer, percent, ratio, ratio_columns, seconds, value
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F32, I64
 
 if TYPE_CHECKING:

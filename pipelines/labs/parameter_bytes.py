@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Lab, Parameters, Seconds
+from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
 from pipelines.labs.desk import Desk, per_call
 from pipelines.labs.figures import ci, counted, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, PublishedValue, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, ci, columns, quotient, ratio, ratio_columns, scaled, seconds, value
 from pipelines.labs.sweep import Work, one_size

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Timings, Work, key, one_size, run_all

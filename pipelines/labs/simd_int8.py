@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all

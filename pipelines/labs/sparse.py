@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Words
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Words, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import numpy as np
 
-from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue, setting
 from pipelines.labs.desk import NONE, Desk, opened
 from pipelines.labs.figures import format_integer, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict, all_of

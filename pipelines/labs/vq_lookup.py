@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config import Config, assign
-from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly
+from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, percent, saved, scaled, value
+from pipelines.labs.figures import Ratio, ci, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, key
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
-from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
