@@ -2,7 +2,6 @@
 
 import re
 import zlib
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,10 +15,8 @@ from rendered import coarse, desk_picture, grey, of_pdf, of_svg
 from sample_session import write_sample
 
 from app.pictures.request import PictureRequest
-from app.pictures.session import SessionPictures
 from app.pictures.writers import write_picture
 from app.style.theme import THEMES, font
-from profiler.arrays import F64
 from profiler.session.reader import Session
 
 SIZE = (1280, 800)
@@ -138,45 +135,20 @@ def test_pdf_has_one_page_of_its_size_its_fonts_and_its_origin(path, tmp_path):
         assert session.meta["session_id"].encode() in b"".join(streams(data))
 
 
-KINDS = ("png", "svg", "pdf")
-
-
-@pytest.fixture(scope="module")
-def twice(path, tmp_path_factory):
-    """Folders with the same picture of every kind, each written by a process of its own."""
-    folder, elsewhere = (tmp_path_factory.mktemp(name) for name in ("a", "elsewhere"))
-    own = ({"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"}, {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"})
-    for place, environment in zip((folder, elsewhere), own, strict=True):
-        files = [word for kind in KINDS for word in (f"--{kind}", str(named(place, kind)))]
-        views = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
-        done = asrscope("export", path, *files, *views, **environment)
-        assert done.returncode == 0, done.stderr
-    return folder, elsewhere
-
-
-def named(place: Path, kind: str) -> Path:
-    return place / f"{place.name} and a space.{kind}"
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_processes_make_the_same_picture(path, twice, tmp_path, kind):
-    """Whatever the file is called, wherever it lies, and whatever was drawn before."""
-    pictures = SessionPictures(path)
-    pictures.write(PictureRequest(theme="light", scale=3), tmp_path / "before.png")
-    third = tmp_path / f"third.{kind}"
-    pictures.write(PictureRequest(("breakdown", "cost"), (1000, 600)), third)
-    pictures.close()
-    seen = [pixels(file, kind) for file in (*(named(place, kind) for place in twice), third)]
-    assert np.array_equal(seen[0], seen[1])
-    assert np.array_equal(seen[0], seen[2])
-
-
-def pixels(file: Path, kind: str) -> F64:
-    """Brightness of a picture of any kind."""
-    if kind == "pdf":
-        return of_pdf(file)
-    return of_svg(file.read_bytes()) if kind == "svg" else grey(QImage(str(file)))
+def test_two_processes_make_the_same_picture(path, tmp_path):
+    """Whatever the file is called, and wherever it lies."""
+    seen = []
+    own = ({"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"}, {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"})
+    for name, environment in zip(("a", "else where"), own, strict=True):
+        (folder := tmp_path / name).mkdir()
+        png, svg, pdf = (folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf"))
+        views = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
+        done = asrscope("export", path, "--png", png, "--svg", svg, "--pdf", pdf, *views, **environment)
+        assert done.returncode == 0, done.stderr
+        seen.append((grey(QImage(str(png))), of_svg(svg.read_bytes()), of_pdf(pdf)))
+    for one, other in zip(*seen, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_digits_of_a_pdf_keep_their_meaning(tmp_path):
