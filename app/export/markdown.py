@@ -201,8 +201,7 @@ def _not_measured(session: Session, tree: Tree) -> list[str]:
     return [fact for fact, known in facts if not known]
 
 
-ROWS: Final = 10
-"""Frames, words and pairs of words that a report lists; it says of how many."""
+ROWS: Final = 10  # Frames, words and pairs of words that a report lists; it says of how many
 
 
 def details(session: Session, track: CostTrack, selected: tuple[int, int] | None = None) -> Tree:

@@ -30,8 +30,7 @@ PAGE: Final = "lab.md"
 PICTURES: Final = "lab"
 SIZE: Final = (1060, 560)
 COLOURS: Final = 256
-SCALE: Final = 1.0
-"""Pixels per point: a page has some fifty of these pictures."""
+SCALE: Final = 1.0  # Pixels per point: a page has some fifty of these pictures
 
 LEAD: Final = """# The lab: claims about cost, tried on one machine
 

@@ -42,8 +42,7 @@ def line(message: Job | Answer) -> bytes:
     return msgspec.json.encode(message) + b"\n"
 
 
-YIELDING: Final = 10
-"""Added to the niceness of the process (POSIX): a run under way is being measured."""
+YIELDING: Final = 10  # Added to the niceness of the process (POSIX): a run under way is being measured
 
 
 def main(session: str) -> int:

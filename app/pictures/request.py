@@ -25,27 +25,18 @@ if TYPE_CHECKING:
 
 
 SIZE: Final = (1600, 1000)
-SCALE: Final = 2.0
-"""Pixels per point of a PNG: sharp on paper and on dense screens."""
-
-DESK: Final = ("cost", "words", "work", "breakdown")
-"""The views of the picture of the whole desk."""
-
-WORDS: Final = "words"
-"""The view that can have a spectrogram."""
-
+SCALE: Final = 2.0  # Pixels per point of a PNG: sharp on paper and on dense screens
+DESK: Final = ("cost", "words", "work", "breakdown")  # The views of the picture of the whole desk
+WORDS: Final = "words"  # The view that can have a spectrogram
 THEMES: Final = ("light", "dark")
 KINDS: Final = ("png", "svg", "pdf")
-
-OUT: Final = "OUT"
-"""Stands for the file in the command of a picture, which is the same wherever it is written."""
+OUT: Final = "OUT"  # Stands for the file in the command of a picture, which is the same wherever it is written
 
 _TIME: Final = re.compile(
     r"(?:(?:(?P<hours>\d{1,4}):)?(?P<minutes>\d{1,6}):)?(?P<seconds>\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})"
 )
 
-Range = tuple[float | None, float | None]
-"""First and last second; None: from the start, to the end."""
+Range = tuple[float | None, float | None]  # First and last second; None: from the start, to the end
 
 
 class PictureError(BadInput):
@@ -159,11 +150,8 @@ def seconds_text(second: float) -> str:
     return f"{second:.2f}".rstrip("0").rstrip(".")
 
 
-MAX_NAMED = 12
-"""Names listed in a sentence about an unknown one."""
-
-BOOKMARK = "bookmark:"
-"""Begins the note of a bookmark where it could be taken for something else."""
+MAX_NAMED = 12  # Names listed in a sentence about an unknown one
+BOOKMARK = "bookmark:"  # Begins the note of a bookmark where it could be taken for something else
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,10 @@ from PySide6.QtWidgets import QWidget
 from app.style.theme import theme
 from profiler.plain import one_line
 
-DOTS_PER_INCH: Final = 96
-"""Points of a widget per inch."""
-
-EM: Final = 1000
-"""Size in pixels at which outlines are taken: at small sizes they depend on what was drawn before."""
-
+DOTS_PER_INCH: Final = 96  # Points of a widget per inch
+EM: Final = 1000  # Size in pixels at which outlines are taken: at small sizes they depend on what was drawn before
 _EMPTY: Final = re.compile(r"<g [^<>]*>\s*</g>\s*")
-FAR: Final = 1e5
-"""Where lines end that go far beyond a page: some programs leave out what is much larger."""
-
+FAR: Final = 1e5  # Where lines end that go far beyond a page: some programs leave out what is much larger
 _BODY: Final = re.compile(r"(<defs>.*)</svg>", re.DOTALL)
 _THIN: Final = re.compile(
     r'(?P<before><g [^>]*?)transform="matrix\((?P<matrix>[^)]*)\)"(?P<between>[^>]*>\s*)'

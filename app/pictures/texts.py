@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
-MAX_CAPTION: Final = 420
-"""Characters of a line of the caption; the rest is in the file."""
+MAX_CAPTION: Final = 420  # Characters of a line of the caption; the rest is in the file
 
 
 def tr(text: str) -> str:
@@ -119,8 +118,7 @@ def _in_force(session: Session, first: int, end: int) -> list[ConfigEpoch]:
     return found or ([last] if last is not None else [])
 
 
-Read = list[tuple[int, Config]]
-"""Settings with the frame from which on they were in force."""
+Read = list[tuple[int, Config]]  # Settings with the frame from which on they were in force
 
 
 def _read(over: Sequence[ConfigEpoch]) -> Read:

@@ -25,19 +25,10 @@ MARGIN: Final = 12
 GAP: Final = 8
 SIDES: Final = (4, 0, 4, 0)
 
-RIGHT_SHARE: Final = 0.29
-RIGHT_BOUNDS: Final = (340, 560)
-"""Share of the width that the right column takes, within these bounds."""
-
-TWO_COLUMNS: Final = 960
-"""Below this width all views stand below each other."""
-
-SMALLEST: Final = 0.74
-"""Share of the height that a view has at least on the desk: a picture is looked at more closely."""
-
-ONE_ROW: Final = 1280
-"""Below this width the toggles stand below the title: what they do is a sentence each."""
-
+RIGHT_SHARE, RIGHT_BOUNDS = 0.29, (340, 560)  # Share of the width that the right column takes, within bounds
+TWO_COLUMNS: Final = 960  # Below this width all views stand below each other
+SMALLEST: Final = 0.74  # Share of the height that a view has at least on the desk: a picture is looked at more closely
+ONE_ROW: Final = 1280  # Below this width the toggles stand below the title: what they do is a sentence each
 INLINE_SCOPE_FROM: Final = 800
 """Width below which the scope of a figure stands above it, after its name, to leave room for the title."""
 

@@ -96,14 +96,11 @@ def captioned(widget: QWidget, lines: Sequence[str], margin: int) -> QWidget:
 
 SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 
-MIN_SIDE, MAX_SIDE = 120, 16_384
-"""Sides of a picture in points; beyond 16 384 pixels many programs refuse to open it."""
+MIN_SIDE, MAX_SIDE = 120, 16_384  # Sides of a picture in points; beyond 16 384 pixels many programs refuse to open it
 
-MAX_PIXELS = 120_000_000
-"""Pixels of a PNG: 480 MB while it is drawn."""
+MAX_PIXELS = 120_000_000  # Pixels of a PNG: 480 MB while it is drawn
 
-Make = Callable[[], tuple[QWidget, Mapping[str, str]]]
-"""Makes a widget, and says where its numbers come from."""
+Make = Callable[[], tuple[QWidget, Mapping[str, str]]]  # Makes a widget, and says where its numbers come from
 
 
 def write_picture(

@@ -16,7 +16,6 @@ from app.style.stylesheet import restyle
 from app.views.view import View
 
 LEAST: Final = QSize(220, 130)  # Most views need at least this
-
 NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
 Align = Qt.AlignmentFlag
 

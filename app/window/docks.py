@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 VERSION: Final = 1  # Of saved states: one of another version is not restored
-
 AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 """All docks share one area, which takes all the room since there is nothing in the centre."""
 
@@ -53,8 +52,7 @@ class Docks(QMainWindow):
         self.begun_with = ""  # The layout that this began as, of those that come with the program
         self._before: QByteArray | None = None
         self._concerned: tuple[Path, dict[str, bool | None]] | None = None
-        self._hidden: list[ViewDock] = []
-        """Floating docks that are hidden with the desk."""
+        self._hidden: list[ViewDock] = []  # Floating docks that are hidden with the desk
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._arranged)
         self.docks = {view_id: ViewDock(view_id, self.tr(title_of(view_id)), make, self) for view_id in views}

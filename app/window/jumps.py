@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
-LEAST_SHARE = 0.004
-"""Of the range in view: a narrower place, some pixels wide, is zoomed in to."""
-
+LEAST_SHARE = 0.004  # Of the range in view: a narrower place, some pixels wide, is zoomed in to
 AROUND_S = 1.0
 """Seconds shown on both sides of a place that was not in view, at least; AROUND times its length, if that is more."""
 AROUND = 4.0
@@ -56,8 +54,7 @@ def violations(track: CostTrack) -> list[tuple[int, int, float]]:
 class Jumps(QObject):
     """Goes to the next or the previous place of a kind, from the cursor."""
 
-    arrived = Signal(str)
-    """What was found, or that there is none, in a sentence."""
+    arrived = Signal(str)  # What was found, or that there is none, in a sentence
 
     def __init__(self, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)

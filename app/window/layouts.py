@@ -56,7 +56,6 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
 }
 
 NAMES: Final = tuple(LAYOUTS)
-
 WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}  # Shares of the width that the columns take
 WITH_FORM: Final = (EXPLORE,)  # The layouts that show the form, and every view
 

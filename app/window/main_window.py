@@ -111,8 +111,7 @@ class MainWindow(FirstWindow):
 
         self.updates = Updates(self)
         self._palette: Palette | None = None
-        self.made_desk: Desk | None = None
-        """The desk if it has been made."""
+        self.made_desk: Desk | None = None  # The desk if it has been made
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         page = QWidget(self)  # Top down, as in the desk

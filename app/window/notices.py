@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
-
 INFO_MS = 8000  # A remark disappears after this time; errors stay until dismissed
 WRITTEN_MS = 20_000  # A written file can be opened from its notice for so long
 

@@ -146,8 +146,7 @@ class Palette(QDialog):
             self._results[row].do()
 
 
-_Block = tuple[str, list[tuple[str, str]]]
-"""A group of actions: its name, and the keys and text of each."""
+_Block = tuple[str, list[tuple[str, str]]]  # A group of actions: its name, and the keys and text of each
 
 
 def _in_columns(blocks: list[_Block]) -> list[list[_Block]]:

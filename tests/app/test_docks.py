@@ -19,14 +19,12 @@ from tests.app.shown_windows import show
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
-FRONT = ("cost", "timeline", "words", "breakdown")
-"""What *explore* has in front, in the order of the registry."""
+FRONT = ("cost", "timeline", "words", "breakdown")  # What *explore* has in front, in the order of the registry
 
 PAGES_OF = {name: view for name, (view, _) in PAGES.items()}
 SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
-LEAST_HIGH = 60
-"""Pixels below which a chart is nothing but its axis."""
+LEAST_HIGH = 60  # Pixels below which a chart is nothing but its axis
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from pipelines.config import presets
 
 SIZE = (1280, 800)
 FIRST = ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active")
-TWO_LINES = "search.insertion_penalty"
-"""A setting whose title is wider than its place."""
+TWO_LINES = "search.insertion_penalty"  # A setting whose title is wider than its place
 
 
 @pytest.fixture

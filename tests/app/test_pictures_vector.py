@@ -20,8 +20,7 @@ from app.style.theme import THEMES, font
 from profiler.session.reader import Session
 
 SIZE = (1280, 800)
-CAPTION_HEIGHT = 70
-"""Its last line is the command, in which the kind of file is named."""
+CAPTION_HEIGHT = 70  # Its last line is the command, in which the kind of file is named
 
 SVG = "{http://www.w3.org/2000/svg}"
 

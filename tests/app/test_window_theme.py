@@ -16,8 +16,7 @@ from profiler.analysis.categories import CATEGORIES
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
-READABLE = 4.5
-"""Contrast ratio that WCAG 2.2 asks of text (success criterion 1.4.3)."""
+READABLE = 4.5  # Contrast ratio that WCAG 2.2 asks of text (success criterion 1.4.3)
 
 #: Deuteranopia in linear RGB at full severity (Machado, Oliveira and Fernandes, 2009, table 1).
 DEUTERANOPIA = np.array(
@@ -87,8 +86,7 @@ def test_menus_have_the_face_of_all_the_rest(qapp):
         assert QApplication.font(kind).pointSizeF() == font().pointSizeF()
 
 
-NOTICED = 3.0
-"""Contrast ratio that WCAG 2.2 asks of what a control is known by (success criterion 1.4.11)."""
+NOTICED = 3.0  # Contrast ratio that WCAG 2.2 asks of what a control is known by (success criterion 1.4.11)
 
 
 def ticked() -> CheckBox:

@@ -11,8 +11,7 @@ from profiler.spans import Recorder
 from tests.waiting import wait_until
 
 BLOCK = 10
-WALL_PER_FRAME = 1_000_000
-"""1 ms for a frame of 10 ms: RTF 0.1."""
+WALL_PER_FRAME = 1_000_000  # 1 ms for a frame of 10 ms: RTF 0.1
 
 SCORING, SEARCH, FRONT_END = 600_000, 300_000, 50_000
 UTTERANCE = 600

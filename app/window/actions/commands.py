@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 tr = partial(QCoreApplication.translate, "commands")
 
 ZOOM_STEP, PAN_STEP = 1.4, 0.2
-
 SCOPES: Final = tuple(f"scope.{kind}" for kind in (LIVE, CHANGE, RANGE, WHOLE))  # The choices of the chip
-
 OF_SESSION: Final = "bookmarks."  # Ids of the actions about the bookmarks of a session begin so
 
 

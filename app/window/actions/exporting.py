@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 tr = partial(QCoreApplication.translate, "exporting")
 
 VIEW_SIZE = (1000, 560)  # Points of a picture of one view, unless somebody chooses otherwise
-
 PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)"}
 
 

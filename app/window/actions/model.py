@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 FILES: Final = ("final.mdl", "am/final.mdl", "mdef")
 """One of them lies in the folder of a model: Kaldi, Vosk, CMUSphinx."""
-LONGEST: Final = 400
-"""Characters of a sentence that is shown."""
-MOST: Final = 4
-"""Sentences that the form shows; the report of a run has them all."""
+LONGEST: Final = 400  # Characters of a sentence that is shown
+MOST: Final = 4  # Sentences that the form shows; the report of a run has them all
 
 
 def holds_model(folder: Path) -> bool:
@@ -42,8 +40,7 @@ class ModelFolder(QObject):
         super().__init__(w)
         self._w, self._pipeline, self._notices = w, w.pipeline, w.notices
         self._reading: Command | None = None
-        self._about = ("", "")
-        """A folder, and sentences about what stands in it."""
+        self._about = ("", "")  # A folder, and sentences about what stands in it
 
     def ask(self) -> None:
         known = str(settings.get(self._pipeline.next, settings.FOLDER)) or str(Path.home())

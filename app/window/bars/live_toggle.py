@@ -16,7 +16,6 @@ from app.widgets import EffectLabel, Switch
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"
-
 SPACING = 4  # Pixels between the effect and what follows it
 
 

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
 
-MESSAGE_MS = 8000
-"""A message stays for so long."""
-
+MESSAGE_MS = 8000  # A message stays for so long
 MEGABYTE = 1e6
-RSS, CPU = "process.rss_bytes", "process.cpu_percent"
-"""Samples of the worker process that are shown here."""
+RSS, CPU = "process.rss_bytes", "process.cpu_percent"  # Samples of the worker process that are shown here
 
 
 class StatusLine(QFrame):

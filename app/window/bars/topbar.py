@@ -76,22 +76,13 @@ class PresetButton(DropButton):
         self.show_text(title)
 
 
-RECORDING_WIDTHS = {True: 84, False: 64}
-"""Of the recorded duration, with the word REC where there is room for it."""
-
-WIDE = 1480
-"""From this width on the title of the preset is whole; below it, it makes room for what the toggles did."""
-
-NARROW = 1240
-"""Below this width the device, and what stands next to the figures, make room for the toggles' names."""
-
-TIGHT = 960
-"""Below this width, a 4K screen's at double scale, the preset makes room for the toggles' names."""
-
+RECORDING_WIDTHS = {True: 84, False: 64}  # Of the recorded duration, with the word REC where there is room for it
+WIDE = 1480  # From this width on the title of the preset is whole; below it, it makes room for what the toggles did
+NARROW = 1240  # Below this width the device, and what stands next to the figures, make room for the toggles' names
+TIGHT = 960  # Below this width, a 4K screen's at double scale, the preset makes room for the toggles' names
 BUTTON = QSize(34, 34)
 CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 96
-PRESET_WIDTHS = {WIDE: 210, NARROW: 132, 0: 110}
-"""Of the preset, from these widths of the bar on."""
+PRESET_WIDTHS = {WIDE: 210, NARROW: 132, 0: 110}  # Of the preset, from these widths of the bar on
 
 
 class Recording(Label):

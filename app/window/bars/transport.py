@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 MARGIN = 9  # Pixels at each end of the scrub bar, so that the knob is never cut off
 NEAR = 6  # Distance in pixels within which the mouse is on a marker
-
 SECOND = round(1 / FRAME_S)
 
 

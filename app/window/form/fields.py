@@ -146,12 +146,8 @@ class PathBox(QLineEdit):
 LONGEST_SUFFIX = 7  # Longer units are shown in the tool tip, not in the field
 FIELD_WIDTH = 104
 CHOICE_ROOM = 40  # Pixels of a choice for border, padding and arrow
-
-ROW_HEIGHT = 29
-"""Pixels of a setting, whether it has something to say below its title or not: the rows do not jump."""
-
+ROW_HEIGHT = 29  # Pixels of a setting, whether it has something to say below its title or not: the rows do not jump
 TWO_LINES = 0.9  # Size of a title that takes two lines of a row
-
 FOLDERS = ("directory", "folder")
 
 

@@ -39,8 +39,7 @@ class Layer(QWidget):
     def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool]) -> None:
         super().__init__()
         self.options: dict[str, Option] = {}
-        self.reasons: dict[str, str] = {}
-        """Why settings cannot act, by key."""
+        self.reasons: dict[str, str] = {}  # Why settings cannot act, by key
         self.query: tuple[str, ...] = ()
         """Words of which a setting has to have all to be shown; none: it shows the usual ones."""
         self._fields, self._waits = fields, waits
@@ -48,8 +47,7 @@ class Layer(QWidget):
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
         self.more.toggled.connect(lambda _: self.show())
-        self.before: QWidget = self.more
-        """The widget before the first setting in the order of Tab."""
+        self.before: QWidget = self.more  # The widget before the first setting in the order of Tab
         first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
         self._rows = lay_out(QVBoxLayout(), spacing=2)
         self.column = lay_out(QVBoxLayout(self), first, self._rows, spacing=2, margins=(0, 6, 0, 0))
@@ -97,8 +95,7 @@ HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do n
 class SettingsSource(QWidget):
     """Names the source of the settings shown; with a recording, a choice between its own and the next run's."""
 
-    asked = Signal(bool)
-    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
+    asked = Signal(bool)  # Whether the settings of the next run are wanted, or those at the cursor of the recording
 
     def __init__(self) -> None:
         super().__init__()

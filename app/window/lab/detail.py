@@ -23,9 +23,7 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from app.window.lab.page import LabPage
 
-SIDE = 300
-"""Pixels of the column with the parameters."""
-
+SIDE = 300  # Pixels of the column with the parameters
 MARGIN, SCROLL_BAR = 16, 12
 """Margin of the columns in pixels, and how much of it the scroll bar of the right one may take."""
 

@@ -114,8 +114,7 @@ class LabPage(QStackedWidget):
     """Shows all labs or one. `busy`: whether a run that is no lab's is under way."""
 
     open_session = Signal(str)
-    changed = Signal()
-    """A lab has begun or ended."""
+    changed = Signal()  # A lab has begun or ended
 
     def __init__(self, busy: Callable[[], bool], command: Sequence[str] = LABS, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -22,14 +22,10 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 
 tr = partial(QCoreApplication.translate, "LabTile")
 
-SMALLEST = 290
-"""Pixels of a card's width."""
-
+SMALLEST = 290  # Pixels of a card's width
 PICTURE = 158.0
 HEIGHT = 262
-DRAWN_AT = 470.0
-"""Pixels of width at which a thumbnail is laid out before it is made small."""
-
+DRAWN_AT = 470.0  # Pixels of width at which a thumbnail is laid out before it is made small
 WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
 
 

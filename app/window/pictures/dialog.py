@@ -80,14 +80,11 @@ class Preview(QWidget):
 
 SIZE: Final = QSize(1120, 700)
 SIDE: Final = 300  # Width of the column of choices in pixels
-
 SIZES: Final = ((1600, 1000), (1280, 720), (1000, 560), (800, 450), (640, 400))
 LEAST_SIDE, MOST_SIDE = 120, 8000
-
 SOON_MS: Final = 150  # A preview is drawn this long after the last change of a choice
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0  # Pixels per point of a preview
 MOST_PIXELS = 4e6  # Of a preview that is drawn finer than it is shown
-
 IN_WORDS: Final = (("--at", "the cursor at"), ("--range", "the stretch"), ("--select", "the selection"))
 """Options in the sentences of `asrscope export`, and what they are called here."""
 

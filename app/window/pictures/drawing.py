@@ -15,7 +15,6 @@ from app.pictures.process import Answer, Job, line
 from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
-
 PATIENCE_MS: Final = 3000  # How long a process may take to end after it is killed
 
 
@@ -26,8 +25,7 @@ class Drawing(QObject):
 
     def __init__(self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS) -> None:
         super().__init__(parent)
-        self._jobs: list[tuple[Job, Callable[[bytes], object]]] = []
-        """The first one is under way."""
+        self._jobs: list[tuple[Job, Callable[[bytes], object]]] = []  # The first one is under way
         self._heard = b""
         self._process: QProcess | None = child_process(self)
         self._process.readyReadStandardOutput.connect(self._listen)

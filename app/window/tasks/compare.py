@@ -37,8 +37,7 @@ tr = partial(QCoreApplication.translate, "Comparison")
 COMPARE: Final = (*VERB, "compare", *JSON)
 MEASURE: Final = (*VERB, "ab", *JSON)
 FROM: Final = "--session"
-MOST_REPEATS: Final = 64
-"""Of each arm, where repeats are added until it is decided."""
+MOST_REPEATS: Final = 64  # Of each arm, where repeats are added until it is decided
 
 
 class Comparison(TaskPage):

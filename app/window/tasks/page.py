@@ -44,14 +44,11 @@ JSON: Final = ("--json", "--document")
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
-FOLDER: Final = "asrscope-explain-"
-"""What the name of its folder for temporary files begins with."""
-
+FOLDER: Final = "asrscope-explain-"  # What the name of its folder for temporary files begins with
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
 BUTTONS: Final = 3  # In a row below the results, which may be narrow
-
 TABLE: Final = 130
 CHART: Final = 170
 NAME: Final = 11
@@ -59,8 +56,7 @@ TALLEST_CHART: Final = 300
 """Least heights of a table, of a chart, and of the name of a bar in pixels; most of a chart, unless its names take
 more."""
 
-TALLEST: Final = 6
-"""Lines of the sentences that speak against a result; more are scrolled to."""
+TALLEST: Final = 6  # Lines of the sentences that speak against a result; more are scrolled to
 
 
 class Printed(msgspec.Struct):
@@ -122,10 +118,8 @@ class TaskPage(Page):
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget, kind: str = "") -> None:
         super().__init__(title, parent)
         self._begins, self.kind = begins, kind or type(self).__name__
-        self.expected_s = 0.0
-        """What the last one of its kind took; 0 where that is not known."""
-        self.stopping = False
-        """Whether the command was asked to end with what it has."""
+        self.expected_s = 0.0  # What the last one of its kind took; 0 where that is not known
+        self.stopping = False  # Whether the command was asked to end with what it has
         self.state = Wrapped("")
         self.copy = Button(self.tr("Copy"), self._copy)
         self.copy.setEnabled(False)

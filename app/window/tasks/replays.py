@@ -98,8 +98,7 @@ def trial(w: MainWindow, settings: Mapping[str, Value], tell: Callable[[RatioRow
 
 CAPACITY: Final = (*VERB, "capacity", *JSON)
 MOST: Final = 4096
-PER_CORE: Final = 64
-"""Streams that are tried at most for each core, unless somebody wants more."""
+PER_CORE: Final = 64  # Streams that are tried at most for each core, unless somebody wants more
 LONGEST_S: Final = 60.0
 
 

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 tr = partial(QCoreApplication.translate, "Study")
 
 SWEEP: Final = (*VERB, "sweep")
-DETAILS: Final = 2
-"""Lines that the figures of the chosen trial take, at least: what is above them does not jump."""
-
+DETAILS: Final = 2  # Lines that the figures of the chosen trial take, at least: what is above them does not jump
 EMPTY: Final = Study("", [], [], [], {}, [], False)
 
 

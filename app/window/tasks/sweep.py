@@ -28,19 +28,12 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "Sweep")
 
-ROWS: Final = 3
-"""Settings that have a row at first."""
-
-FIRST: Final = "search.beam"
-"""The setting of the first row: it trades time for word errors in every pipeline."""
-
+ROWS: Final = 3  # Settings that have a row at first
+FIRST: Final = "search.beam"  # The setting of the first row: it trades time for word errors in every pipeline
 TRIALS: Final = 24
 MOST_TRIALS: Final = 10_000
-ENDS: Final = ("pace=0", "loop=false")
-"""Runs that end, as fast as possible."""
-
-NAMED: Final = ("rtf", "wer")
-"""The objectives at first."""
+ENDS: Final = ("pace=0", "loop=false")  # Runs that end, as fast as possible
+NAMED: Final = ("rtf", "wer")  # The objectives at first
 
 
 class Row:
