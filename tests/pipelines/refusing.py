@@ -1,8 +1,10 @@
-"""Hostile folders of models: each is refused in one sentence, and takes little memory."""
+"""What cannot be used is refused in one sentence; hostile folders of models take little memory, too."""
 
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from profiler.errors import BadInput
 
@@ -23,3 +25,10 @@ def refused(load: Callable[[Path], object], folder: Path) -> str | None:
     assert peak < MOST_BYTES
     assert sentence is None or "\n" not in sentence
     return sentence
+
+
+def refusal(match: str, use: Callable[..., object], *arguments: object, **more: object) -> None:
+    """`use` ends with an error in one sentence in which `match`, a pattern, is found."""
+    with pytest.raises(BadInput, match=match) as caught:
+        use(*arguments, **more)
+    assert "\n" not in str(caught.value)

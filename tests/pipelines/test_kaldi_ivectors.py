@@ -25,6 +25,7 @@ from pipelines.models.kaldi import features as feature_files
 from pipelines.models.kaldi import ivector
 from profiler.spans import Recorder
 from tests.each import each
+from tests.pipelines.refusing import refusal
 
 FRAMES = 339
 CEPSTRA, LDA, GAUSSIANS, D = 6, 5, 12, 9
@@ -303,8 +304,7 @@ def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path):
     expected = IvectorOptions(num_gselect=3, max_count=75.0)
     assert ivector.read(tmp_path, 13).options == expected
     conf.write_text("--num-gselect=0\n")
-    with pytest.raises(FeatureParameterError, match="--num-gselect must lie within 1 and 1,000"):
-        ivector.read(tmp_path, 13)
+    refusal("--num-gselect must lie within 1 and 1,000", ivector.read, tmp_path, 13)
     conf.unlink()
     (folder / "online_cmvn.conf").write_text("")
     (folder / "splice.conf").unlink()
@@ -387,14 +387,12 @@ def test_files_of_strangers_end_in_one_sentence_or_work(name, tmp_path):
 def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(tmp_path, monkeypatch):
     writer.write_ivector(tmp_path)
     monkeypatch.setattr(ivector, "MOST_VALUES", 6 * (5 * 7 + 28) - 1)
-    with pytest.raises(ModelError, match="6 Gaussians of 5 dimensions and i-vectors of 7 values give tables of 378 va"):
-        ivector.read(tmp_path, 13)
+    refusal("6 Gaussians of 5 dimensions and i-vectors of 7 values give tables of 378 va", ivector.read, tmp_path, 13)
     monkeypatch.undo()
     monkeypatch.setattr(ivector, "FEW_VALUES", 0)
     ivector.read(tmp_path, 13)
     writer.write_ivector(tmp_path, d=200)
-    with pytest.raises(ModelError, match="over 16 times those of the file"):
-        ivector.read(tmp_path, 13)
+    refusal("over 16 times those of the file", ivector.read, tmp_path, 13)
 
 
 def net_folder(folder: Path) -> Path:

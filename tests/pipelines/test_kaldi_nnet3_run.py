@@ -17,18 +17,16 @@ from pipelines.experiments import explain, perturb, replays
 from pipelines.experiments.rerun import Stretch
 from pipelines.frontend.kaldi import KaldiStream
 from pipelines.models import kaldi, opening
-from pipelines.models.errors import ModelError
 from pipelines.run import recogniser
 from pipelines.run.playlist import Item
 from pipelines.run.session_run import Outcome
 from pipelines.scoring import build_scorer
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
-from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import whole_runs
-from tests.pipelines.refusing import refused
+from tests.pipelines.refusing import refusal, refused
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 SCALE = 1.0  # of the scores of a net that was not trained: with it some words are recognised and some are not
@@ -158,16 +156,14 @@ def test_a_session_covers_all_frames_and_times_its_words_by_them(folder, bundled
 )
 def test_what_its_net_cannot_do_is_refused(folder, changes, sentence):
     chosen = assign(config(folder), changes)
-    with pytest.raises(ModelError, match=sentence):
-        build_scorer(chosen, opening.open_model(chosen))
+    refusal(sentence, lambda: build_scorer(chosen, opening.open_model(chosen)))
 
 
 @pytest.mark.slow
 def test_what_goes_frame_by_frame_is_refused(folder):
     built = recogniser.build(config(folder), Recorder(), NullLane(), lambda *_: None, lambda: False)
     assert built.block == 18
-    with pytest.raises(BadInput, match="An audit goes frame by frame, and this net scores one of 3 frames"):
-        built.needs_every_frame("An audit")
+    refusal("An audit goes frame by frame, and this net scores one of 3 frames", built.needs_every_frame, "An audit")
 
 
 @pytest.mark.parametrize(("stage", "senones"), [("score.tdnnf2.linear", "all"), ("search.emit", "active")])
@@ -204,8 +200,7 @@ def test_changes_that_the_folder_does_not_allow_are_no_perturbations(folder):
 
 def test_other_nets_have_no_context_to_compute_again():
     chosen = assign(Config(), {"model": "dnn", "dnn.context": "again"})
-    with pytest.raises(ModelError, match=r"dnn\.context=again is for nets of Kaldi"):
-        build_scorer(chosen, opening.open_model(chosen))
+    refusal(r"dnn\.context=again is for nets of Kaldi", build_scorer, chosen, opening.open_model(chosen))
 
 
 def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path):

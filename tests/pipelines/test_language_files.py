@@ -15,6 +15,7 @@ from pipelines.search.graph.recipe import default_language_model
 from pipelines.search.graph.sources import read_language_model
 from profiler.plain import printable
 from tests.each import each
+from tests.pipelines.refusing import refusal
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +90,7 @@ def test_every_truncation_is_refused(small, tmp_path):
         with pytest.raises(LanguageModelError):
             lm_bin.read(cut)
     cut.write_bytes(b"\x7fELF" + bytes(range(256)))
-    with pytest.raises(LanguageModelError, match="Trie Language Model"):
-        lm_bin.read(cut)
+    refusal("Trie Language Model", lm_bin.read, cut)
 
 
 @each("bits", [0x7FA00000, 0x7FC00000, 0xFF800000])
@@ -103,8 +103,7 @@ def test_a_probability_that_is_no_number_is_refused(small, tmp_path, bits):
     damaged = tmp_path / "nan.lm.bin"
     damaged.write_bytes(content.replace(first, np.uint32(bits).tobytes(), 1))
     assert damaged.read_bytes() != content
-    with pytest.raises(LanguageModelError, match="not a finite number"):
-        lm_bin.read(damaged)
+    refusal("not a finite number", lm_bin.read, damaged)
 
 
 @settings(max_examples=20, deadline=None)
@@ -201,8 +200,7 @@ def test_what_unpacks_to_little_is_refused_before_it_is_read(tmp_path, monkeypat
 
     monkeypatch.setattr(gzip.GzipFile, "readline", counted)
     (tmp_path / "m.arpa.gz").write_bytes(gzip.compress(text, 1))
-    with pytest.raises(LanguageModelError, match=message):
-        arpa.read(tmp_path / "m.arpa.gz")
+    refusal(message, arpa.read, tmp_path / "m.arpa.gz")
     assert unpacked < len(text) / 2
 
 
@@ -211,8 +209,7 @@ def test_a_vocabulary_too_large_for_its_order_is_refused():
     none = np.zeros(0)
     ids = [np.arange(len(words), dtype=np.int32)[:, None], *(np.zeros((0, k), np.int32) for k in (2, 3))]
     probs = [np.full(len(words), -15.0), none, none]
-    with pytest.raises(LanguageModelError, match="too many for its order of 3"):
-        ngram.make(words, ids, probs, [np.zeros(len(words)), none])
+    refusal("too many for its order of 3", ngram.make, words, ids, probs, [np.zeros(len(words)), none])
 
 
 def test_damaged_packing_is_refused(small, tmp_path):
@@ -223,8 +220,7 @@ def test_damaged_packing_is_refused(small, tmp_path):
     for kind, packed in (("gzip", gzip.compress(text)), ("bzip2", bz2.compress(text))):
         for damaged in (packed[: len(packed) // 2], packed[:200] + b"\xff" * 40 + packed[240:]):
             path.write_bytes(damaged)
-            with pytest.raises(LanguageModelError, match=f"m.arpa.gz is a damaged {kind} file"):
-                arpa.read(path)
+            refusal(f"m.arpa.gz is a damaged {kind} file", arpa.read, path)
 
 
 def arpa_text(levels):

@@ -7,11 +7,11 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
 from pipelines.models import derived, estimation, opening, single_stream, sphinx
-from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
 from profiler.files import cache as store
 from profiler.spans import NullLane
+from tests.pipelines.refusing import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +77,7 @@ def test_a_damaged_model_that_was_trained_is_a_sentence_and_not_another_model(ba
     path = single_stream.trained_file(base, 6)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"half")
-    with pytest.raises(ModelError, match=r"re-estimated on speech cannot be used .* train it again"):
-        single_stream.best(base, 6)
+    refusal(r"re-estimated on speech cannot be used .* train it again", single_stream.best, base, 6)
 
 
 class Broken(Exception):

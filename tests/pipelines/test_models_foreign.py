@@ -25,6 +25,7 @@ from tests.each import each
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net, write
 from tests.pipelines.onnx_files import ends, model, needs_onnx, node, tensor
+from tests.pipelines.refusing import refusal
 
 MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
 INPUTS, SENONES = MADE.card.inputs, MADE.card.senones
@@ -81,8 +82,7 @@ def test_what_the_reader_says_is_what_is_said(tmp_path):
     path.write_bytes(path.read_bytes()[:-5])
     assert "is not a whole safetensors file" in refused(path)
     path = write(tmp_path, MADE)
-    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 51"):
-        foreign.load(path, 51, 39, MAX_FRAMES)
+    refusal("scores 50 senones and the acoustic model has 51", foreign.load, path, 51, 39, MAX_FRAMES)
 
 
 def graph(folder: Path, nodes: Sequence[bytes], *constants: bytes) -> Path:
@@ -206,5 +206,4 @@ def test_pipes_and_devices_are_refused_unread(tmp_path, suffix):
             place.unlink(missing_ok=True)
             make(place)
             assert "pipe or a device" in refused(path)
-            with pytest.raises(ModelError, match="There is no net"):
-                nets.find(str(path))
+            refusal("There is no net", nets.find, str(path))

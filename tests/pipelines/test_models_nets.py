@@ -18,6 +18,7 @@ from profiler.arrays import Array
 from profiler.process.children import ROOT
 from tests.each import each
 from tests.pipelines.net_files import card, forward, net, write
+from tests.pipelines.refusing import refusal
 
 SHAPE = (Layer(16), Layer(8), Layer(4, relu=False))
 
@@ -181,12 +182,9 @@ def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, spoil, sentenc
 def test_a_net_is_there_and_fits_the_model_and_the_front_end(tmp_path):
     path = write(tmp_path, net(card(*SHAPE)))
     assert nets.find(str(path)) == path
-    with pytest.raises(ModelError, match="There is no net 'nothing'"):
-        nets.find("nothing")
-    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
-        nets.load(path, senones=5126)
-    with pytest.raises(ModelError, match="takes 39 features per frame and the front end makes 40"):
-        nets.load(path, dimension=40)
+    refusal("There is no net 'nothing'", nets.find, "nothing")
+    refusal("scores 50 senones and the acoustic model has 5126", nets.load, path, senones=5126)
+    refusal("takes 39 features per frame and the front end makes 40", nets.load, path, dimension=40)
 
 
 def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_path):
@@ -196,8 +194,7 @@ def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_p
     assert nets.read_card(tmp_path / "mine.json").senones == 5126
     fields = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
     assert fields == set(nets.Card.__struct_fields__)
-    with pytest.raises(ModelError, match=r"docs/nets\.md says what stands in it"):
-        nets.read_card(tmp_path / "other.json")
+    refusal(r"docs/nets\.md says what stands in it", nets.read_card, tmp_path / "other.json")
 
 
 # -- smaller nets hold what they should of the larger one ------------------------------------------

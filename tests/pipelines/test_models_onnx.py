@@ -17,6 +17,7 @@ from tests.each import each
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net
 from tests.pipelines.onnx_files import attribute, ends, integer, model, needs_onnx, node, of_net, part, tensor, write
+from tests.pipelines.refusing import refusal
 
 pytestmark = [needs_onnx]
 
@@ -185,19 +186,14 @@ def test_cards_say_what_they_lack(tmp_path):
         (lambda: spoiled(scale=[1.0]), "39 means and 1 scales"),
     ]
     for spoil, sentence in spoils:
-        with pytest.raises(ModelError, match=sentence):
-            onnx.load(spoil())
+        refusal(sentence, onnx.load, spoil())
     path = write(tmp_path, MADE)
-    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
-        onnx.load(path, senones=5126)
-    with pytest.raises(ModelError, match="39 features per frame and the front end makes 40"):
-        onnx.load(path, dimension=40)
+    refusal("scores 50 senones and the acoustic model has 5126", onnx.load, path, senones=5126)
+    refusal("39 features per frame and the front end makes 40", onnx.load, path, dimension=40)
     path.unlink()
-    with pytest.raises(ModelError, match=r"made\.onnx: there is no such file"):
-        onnx.load(path)
+    refusal(r"made\.onnx: there is no such file", onnx.load, path)
     path.with_suffix(".json").unlink()
-    with pytest.raises(ModelError, match="a net needs one beside its weights"):
-        onnx.load(path)
+    refusal("a net needs one beside its weights", onnx.load, path)
 
 
 def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path):
@@ -227,5 +223,4 @@ def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path):
 def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path, MADE)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ModelError, match=r"needs the package onnx, .* `pip install onnx onnxruntime`"):
-        onnx.load(path)
+    refusal(r"needs the package onnx, .* `pip install onnx onnxruntime`", onnx.load, path)

@@ -10,11 +10,12 @@ import refusing
 import sphinx_writer as writer
 
 from pipelines.models import sphinx
-from pipelines.models.sphinx import ModelError, parameters
 from pipelines.models.sphinx import definition as mdef
+from pipelines.models.sphinx import parameters
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from profiler.errors import BadInput
 from tests.each import each
+from tests.pipelines.refusing import refusal
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -161,11 +162,9 @@ def test_small_models_load(tmp_path):
 
 def test_error_names_file_and_reason(tmp_path):
     folder = writer.write_model(tmp_path / "m")
-    with pytest.raises(ModelError, match="is not a directory"):
-        sphinx.load(tmp_path / "nowhere")
+    refusal("is not a directory", sphinx.load, tmp_path / "nowhere")
     (folder / "sendump").unlink()
-    with pytest.raises(ModelError, match="neither sendump nor mixture_weights"):
-        sphinx.load(folder)
+    refusal("neither sendump nor mixture_weights", sphinx.load, folder)
 
 
 # -- whatever a model directory holds --------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts
-from pipelines.audio.loading import AudioError, Part
+from pipelines.audio.loading import Part
 from pipelines.audio.text_file import Row
 from pipelines.config import presets
 from pipelines.frontend.parameters import SAMPLE_RATE
@@ -28,6 +28,7 @@ from profiler.plain import printable
 from tests.bench.campaign.__main__ import KINDS
 from tests.bench.campaign.attack import Attack
 from tests.each import each
+from tests.pipelines.refusing import refusal
 from tests.pipelines.sound_files import make, refused
 
 
@@ -161,8 +162,7 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path):
     written(tmp_path, "segments", "u1 r 0 1 1\nu2 r 0 1 0\nu3 r 0 1 -1\n")
     assert [row.part.channel for row in transcripts.read(text).rows] == [1, 0, None]
     written(tmp_path, "segments", "u1 r 0 1 left\n")
-    with pytest.raises(AudioError, match="a channel is a number from 0, found 'left'"):
-        transcripts.read(text)
+    refusal("a channel is a number from 0, found 'left'", transcripts.read, text)
 
 
 @each(
