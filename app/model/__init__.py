@@ -1,4 +1,1 @@
-"""What the window shows, without widgets: the session at hand, the settings, a run, what is remembered.
-
-Qt's signals and processes, no painting. Bars, form and views read these and ask them for changes.
-"""
+"""What the window shows, without widgets or painting; bars, form and views read these and ask them for changes."""

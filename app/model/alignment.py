@@ -23,13 +23,10 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Token:
-    """A word with its place in time and what became of it.
-
-    `kind` is one of `pipelines.audio.word_errors`'s; for a deleted word the place is a guess between its neighbours.
-    """
+    """A word with its place in time, of a deleted one a guess between its neighbours, and what became of it."""
 
     text: str
-    kind: str
+    kind: str  # One of those of `pipelines.audio.word_errors`
     first_s: float
     last_s: float
 

@@ -36,15 +36,12 @@ NIST = b"NIST_1A\n"  # How the sound files of NIST's corpora (TIMIT, WSJ) begin,
 
 @dataclass(frozen=True)
 class AudioChoice:
-    """Files or folders as the worker gets them, and the transcripts that belong to them.
-
-    `found`: nobody chose the transcripts, which lie next to the audio and may be of something else.
-    """
+    """Files or folders as the worker gets them, and the transcripts that belong to them."""
 
     paths: tuple[str, ...]
     transcripts: str | None
     bundled: bool = False
-    found: bool = False
+    found: bool = False  # Nobody chose the transcripts, which are next to the audio and may be of something else
 
     @property
     def name(self) -> str:

@@ -1,7 +1,4 @@
-"""The configurations of a session by epoch, which of them to compare, and the scope of all figures of the desk.
-
-Settings that only pace or loop a run are ignored: neither work nor words change with them.
-"""
+"""The configurations of a session by epoch, and which of them to compare; what only paces or loops a run is ignored."""
 
 from __future__ import annotations
 

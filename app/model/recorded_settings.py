@@ -1,8 +1,7 @@
 """The settings of the scope of a recording: what form and toggles show while one is looked at, unchangeable.
 
-The window's own run is changed in the form, so there is nothing to look up; a session that another process records is
-a recording like any other. A person may also ask for the settings of the next run instead, and goes back to the
-recording by moving its cursor.
+A session that another process records is a recording, too. A person may ask for the settings of the next run instead,
+and goes back to the recording by moving its cursor.
 """
 
 from __future__ import annotations
@@ -42,12 +41,9 @@ def settings_at(session: Session, frame: int) -> Config | None:
 
 
 class RecordedSettings(QObject):
-    """Shows in a pipeline what a recording had at the cursor, until somebody wants to change the next run.
+    """Shows in a pipeline what a recording had at the cursor, until somebody wants to change the next run."""
 
-    ``changed``: another question is answered by the form now (``editing``, ``offered``).
-    """
-
-    changed = Signal()
+    changed = Signal()  # `editing` or `offered` is different now
 
     def __init__(self, pipeline: Pipeline, playhead: Playhead, run: CurrentRun, parent: QObject | None = None) -> None:
         super().__init__(parent)

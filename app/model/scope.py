@@ -1,8 +1,6 @@
 """The scope: the frames, and with them the settings, that every figure of the desk is of, and how it is called.
 
 Also what a chart of these frames marks: markers and beginnings of utterances, to which selections snap.
-
-Apart from `app.model.configurations`, which the command line reads without Qt.
 """
 
 from __future__ import annotations
@@ -30,18 +28,14 @@ LIVE_S: Final = 3.0  # Seconds of audio before the cursor that the scope LIVE is
 
 @dataclass(frozen=True)
 class Scope:
-    """Frames [first, last), at most up to `end`, the cursor, and why these.
-
-    `kind`: LIVE, CHANGE (since the settings changed last), RANGE (selected) or WHOLE. `change`: text of the change that
-    the kind CHANGE begins with; empty for one without a name. `configurations`: how many settings were in force.
-    """
+    """Frames [first, last), at most up to `end`, the cursor, and why these."""
 
     kind: Kind
     first: int
     last: int
     end: int
-    change: str = ""
-    configurations: int = 1
+    change: str = ""  # Text of the change that the kind CHANGE begins with; empty for one without a name
+    configurations: int = 1  # How many settings were in force
 
     @property
     def frames(self) -> int:

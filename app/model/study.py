@@ -1,7 +1,4 @@
-"""The study of a sweep as `asrscope sweep` leaves it in its folder: trials, front, importance of each setting. No Qt.
-
-It is read without Optuna: the sweep writes its report (the object of `--json`) whenever a trial has ended.
-"""
+"""The study of a sweep, from the report (the object of `--json`) that it writes whenever a trial has ended. No Qt."""
 
 from __future__ import annotations
 

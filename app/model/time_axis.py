@@ -35,13 +35,10 @@ _Mode = Literal["grow", "fit", "tail"]
 
 
 class Place(NamedTuple):
-    """What an axis shows: how it follows, None where it does not, its range, its selection, stage and kind of scope.
-
-    `visible`: first and last second in view; of an axis that moves by itself, 0 and its width where that is fixed.
-    """
+    """What an axis shows: how it follows, None where it does not, its range, its selection, stage and kind of scope."""
 
     mode: _Mode | None
-    visible: tuple[float, float]
+    visible: tuple[float, float]  # Of an axis that moves by itself, 0 and its width where that is fixed
     selected: tuple[float, float] | None
     stage: str | None = None
     scope: Kind | None = None
