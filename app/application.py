@@ -65,8 +65,7 @@ NO_FONT: Final = (
 _OF_FONTS: Final = "OpenType support missing"
 _OF_NO_USE: Final = "propagateSizeHints"  # What the offscreen platform says of every change of size
 
-_MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
-"""Environment variables by which a user requests Qt messages."""
+_MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)  # Requested by environment variables
 
 _passed_on: set[str] = set()  # Sentences of this process
 

@@ -269,8 +269,7 @@ def _finite(value: Any) -> Any:
     return _finite(value.item()) if hasattr(value, "item") else value  # a numpy scalar
 
 
-PROGRESS = "ASRSCOPE_PROGRESS"
-"""Set to lines, progress says how much of a step is done without a terminal, too: the window reads it."""
+PROGRESS = "ASRSCOPE_PROGRESS"  # "lines": how much of a step is done, without a terminal, too; the window reads it
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):

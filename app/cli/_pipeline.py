@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 MAX_REPEATS = 1_000_000
 STANDARD_INPUT: Final = "-"
-MOST: Final = 4 << 30
-"""Bytes that are taken: two hours of stereo at 48 kHz in 32 bits are 2.8 GB. What never ends would fill the disk."""
+MOST: Final = 4 << 30  # Bytes that are taken: what never ends would fill the disk; 2 h of stereo in 32 bits are 2.8 GB
 PIECE: Final = 1 << 20
 
 

@@ -21,11 +21,10 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
-NOT_BENCHES = {
+NOT_BENCHES = {  # Commands of their own in the same folder: nothing they do has a peer
     *("attribution", "constants", "corpus", "measurements", "memory_use", "planted_causes", "session", "shots"),
     "whatif_check",
 }
-"""Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""
 
 OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}  # Options that one bench alone takes, and which
 

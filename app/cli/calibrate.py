@@ -28,13 +28,9 @@ if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
 
 FAMILIES: Final = ("gemm", "gemv", "fma", "scalar", "exp", "log")
-DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
-"""Kinds of operations and types of numbers in the order of the table."""
-
+DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")  # In the order of the table
 SIZE: Final = (1200, 666)
-LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
-"""Kind of access → the category whose colour its line takes."""
-
+LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}  # Access → category of colour
 DISTURBED: Final = "disturbed by other programs"
 RING: Final = ("unexplained", 4)  # What lies over points of the ladder that were disturbed
 MOST_LINES: Final = 3  # Numbers of threads that have lines; each has a sign

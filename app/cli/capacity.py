@@ -252,14 +252,13 @@ def _report(
 
 HEADLINE: Final = ("capacity", "capacity_range", "cores", "bound_p99_s", "finished", "cpu_limit")
 
-LATENCIES: Final = {
+LATENCIES: Final = {  # Of the table: title → key and quantiles
     "delay": (DELAY, ("p50", "p90", "p99")),
     "first shown": ("first_shown", ("p99",)),
     "stable": ("stable", ("p99",)),
     "final": ("final", ("p99",)),
     "chunk": ("chunk", ("p99",)),
 }
-"""Latencies of the table: title → key and quantiles."""
 
 
 def document(tree: Tree) -> Document:

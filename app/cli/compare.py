@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 SLOWER = 3  # Exit status of `--fail-if slower` where B is decidedly slower
-FLOOR_FILE = "aa-floor.json"
-"""In the cache folder: how far one configuration differed from itself on this machine, as measured
-by `asrscope bench ab_validation`."""
+FLOOR_FILE = "aa-floor.json"  # In the cache: differences of one configuration by `asrscope bench ab_validation`
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -198,5 +198,4 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_processors, _window, _model, _onnx, _kaldi, _ctc, _folders)
-"""Checks of the program's parts other than its packages."""
+PROBES = (_processors, _window, _model, _onnx, _kaldi, _ctc, _folders)  # Of the program's parts

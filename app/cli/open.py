@@ -41,7 +41,7 @@ INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes 
 
 ANSWER_SECONDS: Final = 3.0  # How long to wait for a display on another machine
 
-OF_DISPLAY: Final = {
+OF_DISPLAY: Final = {  # What Qt loads for a window on X, with Debian's packages: as in `.ci/system-libraries`
     "libxcb-cursor.so.0": "libxcb-cursor0",
     "libxcb-icccm.so.4": "libxcb-icccm4",
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
@@ -58,11 +58,8 @@ OF_DISPLAY: Final = {
     "libX11-xcb.so.1": "libx11-xcb1",
     "libX11.so.6": "libx11-6",
 }
-"""The system's libraries that Qt loads for a window on X, with Debian's packages: those of `.ci/system-libraries`."""
 
-X_PORT: Final = 6000
-"""Of display 0 (X(7), "Display names"); the local sockets are in X_SOCKETS, on Linux also without a file."""
-
+X_PORT: Final = 6000  # Of display 0 (X(7)); local sockets are in X_SOCKETS, on Linux also without a file
 X_SOCKETS: Final = "/tmp/.X11-unix/X"
 
 _X_NAME: Final = re.compile(r"(?:\w+/)?(?P<host>.*):(?P<number>\d{1,4})(?:\.\d+)?")

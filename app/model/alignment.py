@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 Word = tuple[str, int, int]
 Place = tuple[float, float]
 
-MAX_CELLS = 4_000_000
-"""Largest product of reference words and recognised words that is aligned for drawing: the window waits for it."""
+MAX_CELLS = 4_000_000  # Reference × recognised words that are aligned for drawing: the window waits for it
 
 
 @dataclass(frozen=True)

@@ -30,24 +30,16 @@ if TYPE_CHECKING:
     from pipelines.experiments.capacity.streams import Level
 
 STRETCHES: Final = 6
-GROWS: Final = 0.5
-"""Chunks by which the wait at the end must be longer for a queue that grows: 80 ms of 15 s are half a percent."""
-
+GROWS: Final = 0.5  # Chunks by which the wait at the end must be longer: 80 ms of 15 s are half a percent
 BOUND_S: Final = 0.5  # Of p99, s, where no other is given
-SLOWER: Final = 1.1
-"""Processor time of a chunk against that of the fewest streams from which the sentence mentions it."""
-
+SLOWER: Final = 1.1  # Growth of the processor time of a chunk from which the sentence mentions it
 OTHERS: Final = 0.1  # Share of the cores that other programs take from which the sentence names them as the reason
 ENOUGH_WORDS: Final = 100  # Of fewer, p99 is the longest
 HOUR_S: Final = 3600.0
 
 LARGEST: Final = 256 * MIB  # Bytes of the report of a stream
-EMISSION: Final = PARTS.index("emission")
-"""Of a word's latency the part that the search waits. It is the same at any load, and large for a few words."""
-
-OF_WORDS: Final = ("first_shown", "without_emission", "stable", "final", "time_to_final")
-"""Latencies since the end of a word."""
-
+EMISSION: Final = PARTS.index("emission")  # Of the latency, what the search waits: the same at any load
+OF_WORDS: Final = ("first_shown", "without_emission", "stable", "final", "time_to_final")  # Since a word's end
 RTFX: Final = (
     "seconds of audio per second if the streams kept their cores busy: audio decoded / processor time x cores in use; "
     "audio by its number of samples, one thread per stream, without reading files and warm-up"

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 PROGRESS_MS: Final = 500  # Between two looks at how far a set-up has got
 DECODING: Final = "decoding"  # What the worker reports when a set-up is over
 SET_UP: Final = "set-up"  # Key of the seconds that the phases of the last set-up took
-PROBLEM: Final = "error"
-"""Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
+PROBLEM: Final = "error"  # Kind of the markers that say what went wrong in a run; about a setting: ``key=…``
 LONG_S: Final = 10.0  # Seconds of a set-up from which on a recorded session is shown meanwhile
 
 

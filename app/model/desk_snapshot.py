@@ -31,21 +31,18 @@ if TYPE_CHECKING:
 
 ROUNDING: Final = 1e-9  # Of a sum of times: less is no time
 MAX_SENTENCE = 600  # Maximum characters of a text about a stage: its name can be anything
-GROUPS: Final = ("scoring", "search", "frontend", "transfer", OVERHEAD)
-"""The groups of stages, in the order of the breakdown; together they are the whole."""
-
+GROUPS: Final = ("scoring", "search", "frontend", "transfer", OVERHEAD)  # In order; together they are the whole
 PARTED: Final = ("scoring", "search")  # The groups whose stages have parts
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
 NOT_RECORDED = "not recorded"
 
-REASONS: Final = {
+REASONS: Final = {  # Why a category is zero: in words, and in fewer for a narrow column
     NO_DEVICE: ("none: everything runs on the CPU", "none: all on the CPU", "none on the CPU", "none"),
     NO_ROOFS: ("not separated: machine not calibrated", "machine not calibrated", "not calibrated"),
     NO_SCORING: ("none: nothing was scored here", "nothing was scored", "none scored"),
     NOT_RECORDED: ("not recorded in this session", "not recorded"),
     NOTHING: ("none in this range", "none"),
 }
-"""Why a category is zero: in words, and in fewer for a narrow column."""
 
 
 class PartLine(NamedTuple):

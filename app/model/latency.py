@@ -36,11 +36,8 @@ NET_KEY: Final = "dnn.net"
 SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "ctc", "placement")
 """Settings and branches of settings that scoring time depends on."""
 
-SCORING: Final = ("compute", "memory", "unexplained", "transfer")
-"""The categories of cost that are scoring; what it moves to a device and back belongs to it."""
-
-PARTS: Final = {"block_s": "block", "context_s": "context", "score_s": "scoring"}
-"""What it consists of, by the keys of `Latency.as_dict`."""
+SCORING: Final = ("compute", "memory", "unexplained", "transfer")  # Categories, with what it moves to a device
+PARTS: Final = {"block_s": "block", "context_s": "context", "score_s": "scoring"}  # By key of `as_dict`
 
 
 @dataclass(frozen=True)

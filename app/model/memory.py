@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.model.report import Tree
     from profiler.session.reader import Session
 
-TITLES: Final = {
+TITLES: Final = {  # The components in their order from below; together they are the resident memory
     FILES: "files of libraries",
     LIBRARIES: "Python and libraries",
     "model": "acoustic model",
@@ -23,7 +23,6 @@ TITLES: Final = {
     "frontend": "front end",
     "recorder": "recorder",
 }
-"""The components in their order from below; together they are the resident memory."""
 
 LARGEST: Final = 3  # Components that a line names
 

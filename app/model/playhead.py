@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-READ_S = 0.25
-"""The file is read, and the figures of a moving cursor are renewed, this often: nobody reads faster. In between, the
-cursor runs through what was read."""
-
+READ_S = 0.25  # The file is read, and the figures are renewed, this often; the cursor runs on meanwhile
 DUTY = 0.1  # Share of the time that figures of a moving cursor may take
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time
 
@@ -44,8 +41,7 @@ class Snapshot:
     axis: TimeAxis
     desk: DeskSnapshot
     moving: bool = False  # Whether the cursor moves by itself
-    reading: int | None = None
-    """Number of the reading of the file: with the same one the data are the same. None: who knows."""
+    reading: int | None = None  # Number of the reading of the file: with the same one the data are the same
 
     @property
     def end_frame(self) -> int:

@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 2000  # Maximum characters of each part: a command line has a few hundred
 
-INNER: Final = frozenset(
+INNER: Final = frozenset(  # Parts of the provenance that are in the file alone, or in a caption of their own
     {
         *("versions", "command", "range", "cursor", "selection", "settings", "changes", "drift"),
         *("drawn with", "drawn by"),
     }
 )
-"""Parts of the provenance that are in the file alone, or in a caption of their own."""
 
 
 def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> dict[str, str]:

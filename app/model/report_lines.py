@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from pipelines.audio.word_errors import ErrorCount
 
 
-SHARES: Final = {
+SHARES: Final = {  # What was done of all that there was, by its key in the report
     "senones_scored": "{:.1%} of the senones scored",
     "senones_asked": "{:.1%} of the senones active",
     "frames_copied": "{:.1%} of the frames copied",
 }
-"""What was done of all that there was, by its key in the report."""
 
 OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")  # Columns of `operators`
 LEAST: Final = 0.001  # Seconds, or a share: what would be rounded to nothing is said to be less
@@ -253,14 +252,13 @@ def parts(
     return ", ".join(said)
 
 
-GRADES: Final = {
+GRADES: Final = {  # What a grade of evidence means
     "A": "A counted by the hardware",
     "B": "B measured, with hot replays",
     "C": "C time measured, parts by the law alone",
     "D": "D an estimate: a roof is missing",
     "–": "– without a model",
 }
-"""What a grade of evidence means."""
 
 
 def transfers(tree: Tree) -> list[str]:

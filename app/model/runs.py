@@ -96,8 +96,7 @@ class NextRun(QObject):
         return self._memory.texts(HOSTS)
 
 
-RECORDED_DEMO: Final = assets.path("samples") / "demo.asrs"
-"""What a user sees while the demo is being set up on a machine on which nothing is cached."""
+RECORDED_DEMO: Final = assets.path("samples") / "demo.asrs"  # Shown while the demo is set up
 
 
 class Runs(QObject):

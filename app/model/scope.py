@@ -85,8 +85,7 @@ def scope_of(session: Session, end: int, chosen: Kind | None, selected: tuple[in
     return Scope(kind, first, last, end, change, within(session, first, last))
 
 
-MAX_MARKS = 1000
-"""Maximum number shown, the latest ones: as many as a setting changed every second for a quarter of an hour makes."""
+MAX_MARKS = 1000  # The latest are shown: a setting changed every second for a quarter of an hour makes as many
 
 
 def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Marker, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 
 MODEL, GRAPH, SCORING, MACHINE = range(4)
 
-BEGINNINGS: Final = {
+BEGINNINGS: Final = {  # How the steps of the worker begin, by phase; others are of the one under way
     MODEL: ("opening ", "reading the acoustic model", "untying"),
     GRAPH: (
         *("finding the search graph", "building graph", "replacing a damaged graph"),
@@ -21,7 +21,6 @@ BEGINNINGS: Final = {
     SCORING: ("compiling the kernels",),
     MACHINE: ("measuring the machine",),
 }
-"""How the steps of the worker begin, by their phase; all others belong to the phase under way."""
 
 PHASE_NAMES: Final = (
     "Reading the acoustic model",

@@ -234,9 +234,7 @@ class Sound(QObject):
             self.changed.emit()
 
 
-LONGEST_RECORDING_S: Final = 600.0
-"""A recording ends by itself after this time: one that was forgotten must not fill the disk."""
-
+LONGEST_RECORDING_S: Final = 600.0  # It ends by itself then: a forgotten one must not fill the disk
 SILENCE: Final = 1e-4  # Peak below which a recording counts as silent (−80 dB of full scale)
 
 

@@ -16,18 +16,13 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 WHOLE: Final = "whole frame"  # Name of the time of whole frames among those of the stages
-COUNTED: Final = ("frontend", "scoring", "search", "transfer")
-"""Groups whose stages have a distribution: they work on frames."""
-
+COUNTED: Final = ("frontend", "scoring", "search", "transfer")  # Groups whose stages work on frames
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}  # The percentiles by name, rising
 BINS: Final = 60
 SLOWEST: Final = 50  # Frames that `slowest` steps through
-ENDS: Final = (0.001, 0.995)
-"""Shares of the frames below the ends of the histogram; those beyond them are in its first and last bin."""
-
+ENDS: Final = (0.001, 0.995)  # Of the histogram, as shares of the frames; the first and last bin have the rest
 FROM_ZERO: Final = 0.3  # Share of the upper end below which the histogram begins at 0
-NARROW: Final = 1e-9
-"""Share of the upper end within which all times are the same: so narrow a histogram has no bins in float64."""
+NARROW: Final = 1e-9  # Share of the upper end within which times are the same: narrower bins are none in float64
 
 
 @dataclass(frozen=True)

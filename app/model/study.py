@@ -86,11 +86,10 @@ OBJECTIVES: Final[Mapping[str, Objective]] = {
 }
 
 
-OPTIONS: Final = (
+OPTIONS: Final = (  # Of a stranger's `asrscope sweep`: none writes a file or asks a server
     *("--preset", "--config", "--set", "--audio", "--transcripts", "--repeat"),
     *("--over", "--trials", "--objectives", "--constraint"),
 )
-"""Of `asrscope sweep`, what a command from the report of a stranger may have: none writes a file or asks a server."""
 
 
 class Study(msgspec.Struct, frozen=True, dict=True):

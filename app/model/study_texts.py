@@ -16,9 +16,7 @@ from pipelines.config import Value, value_text
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
 from profiler.plain import counted, rtf_text
 
-NOTE: Final = 0.09
-"""Share of the range of x that a note of settings is wide; where points are closer, they have the trial's number."""
-
+NOTE: Final = 0.09  # Share of the range of x that a note of settings is wide; closer points have the trial's number
 ROOM: Final = 0.06  # Share of the range of x that is free on each side
 TRIED, FRONT = "tried", "front"
 LOOKS: Final = {TRIED: ("unexplained", 4), FRONT: ("compute", 0)}

@@ -15,14 +15,10 @@ from PySide6.QtCore import QObject, Signal
 from profiler.clock import FRAME_S
 
 MINIMUM_SPAN_S = 0.05  # Narrowest visible range: five frames; below that a chart of frames has nothing to say
-WINDOW_S = 20.0
-"""Width of the window that follows the cursor, live and in a replay: some utterances, and their words have room."""
-
+WINDOW_S = 20.0  # Of the window that follows the cursor: some utterances, and their words have room
 AHEAD = 0.2  # Share of that window that lies after the cursor of a replay: what comes is known there
 EMPTY_SPAN_S = 10.0  # Range shown before there is any data, and the least that is shown of a run just started
-GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)
-"""A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
-
+GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)  # Ranges of a young run: growing by frames, all would move
 Kind = Literal["live", "change", "range", "whole"]
 LIVE: Final = "live"
 CHANGE: Final = "change"
@@ -30,8 +26,7 @@ RANGE: Final = "range"
 WHOLE: Final = "whole"
 """Kinds of scope: the last seconds, since the last change of the settings, what is selected, all of the run."""
 
-_Mode = Literal["grow", "fit", "tail"]
-"""How the axis follows: all of a young run, then its last `WINDOW_S`; everything; or a fixed width."""
+_Mode = Literal["grow", "fit", "tail"]  # All of a young run, then `WINDOW_S`; everything; a fixed width
 
 
 class Place(NamedTuple):
@@ -78,8 +73,7 @@ class TimeAxis(QObject):
         super().__init__(parent)
         self.visible = (0.0, self.empty_s)  # First and last second in view
         self.selected: tuple[float, float] | None = None  # Selected range in seconds, ascending
-        self.scope: Kind | None = None
-        """Kind of the scope without a selection; None: since the last change, if there is one."""
+        self.scope: Kind | None = None  # Without a selection; None: since the last change, if there is one
         self.stage: str | None = None  # Name of the stage or group that somebody chose
         self.cursor = 0.0  # Second up to which data is shown
         self.end = 0.0  # Length of the session in seconds, as far as it is known
@@ -91,10 +85,8 @@ class TimeAxis(QObject):
         self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()
         """Where the ends of a selection snap to, between two seconds."""
         self._named: tuple[NamedRange, ...] = ()
-        self.pointed: tuple[float, float] | None = None
-        """Seconds of the place that a row of a table leads to: marked, and no scope of anything."""
-        self.baseline: tuple[float, float] | None = None
-        """Range in seconds that the figures of the selection are compared with, None for none."""
+        self.pointed: tuple[float, float] | None = None  # Where a row of a table leads to: marked, no scope of anything
+        self.baseline: tuple[float, float] | None = None  # What figures of the selection are compared with
 
     def set_hover(self, second: float | None) -> None:
         if second != self.hover:

@@ -22,9 +22,7 @@ from PySide6.QtCore import QLockFile, QObject, QProcess, QProcessEnvironment, Si
 from profiler.plain import one_line
 from profiler.process import children
 
-BY_COMMAND: Final = "asrscope: "
-"""Stands before what the command says: a terminal has many programs, the window does not."""
-
+BY_COMMAND: Final = "asrscope: "  # Before what it says, for a terminal that has many programs
 LONGEST: Final = 1000  # Characters of a line that are passed on
 
 ENDING_MS: Final = 3000  # Milliseconds that a terminated process may take to remove its partial files
@@ -48,8 +46,7 @@ class Command(QObject):
     """Runs once, when it is started; `environment`: variables on top of those of every child."""
 
     said = Signal(str)  # A line of what it says meanwhile: its progress, or what is wrong
-    ended = Signal(bytes, str)
-    """What it printed, and why it failed: empty if it did not. Not after one of the ways to end it."""
+    ended = Signal(bytes, str)  # What it printed, and why it failed, if so; not after one of the ways to end it
 
     def __init__(self, words: Sequence[str], parent: QObject, **environment: str) -> None:
         super().__init__(parent)

@@ -29,8 +29,7 @@ def unavailable_reason() -> str | None:
     return QCoreApplication.translate("leaving", text)
 
 
-_turns: Final[list[tuple[QObject, Callable[[], None]]]] = []
-"""Measurements that are under way or wait, with what begins them."""
+_turns: Final[list[tuple[QObject, Callable[[], None]]]] = []  # Measurements, and what begins them
 
 
 def take_turn(whose: QObject, begin: Callable[[], None]) -> None:
