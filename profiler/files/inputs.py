@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import tomllib
+from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 from typing import Final, TypeVar
@@ -123,22 +124,15 @@ def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
     Without that mark.
     """
     content = read_bytes(path, what, limit)
-    name = one_line(os.fspath(path))
-    for mark, encoding in _MARKED:
-        if content.startswith(mark):
-            try:
-                return content.decode(encoding)
-            except UnicodeDecodeError as error:
-                line = content[: error.start].decode(encoding, "ignore").count("\n") + 1
-                raise InputError(
-                    f"{name}: line {line} is not {encoding.upper()}, which its byte order mark announces; "
-                    "save the file as UTF-8."
-                ) from error
+    marked = next((encoding for mark, encoding in _MARKED if content.startswith(mark)), "")
+    encoding = marked or "utf-8-sig"
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}: line {line} is not UTF-8; save the file as UTF-8.") from error
+        line = content[: error.start].decode(encoding, "ignore").count("\n") + 1
+        wanted = f"{marked.upper()}, which its byte order mark announces" if marked else "UTF-8"
+        where = f"{one_line(os.fspath(path))}: line {line}"
+        raise InputError(f"{where} is not {wanted}; save the file as UTF-8.") from error
 
 
 def lines_of(text: str) -> list[str]:
@@ -164,24 +158,21 @@ def json_tree(text: str | bytes, where: str) -> object:
     """Return the tree that `text` writes in JSON; `where` begins the sentence of an InputError."""
     import json
 
-    try:
-        tree: object = json.loads(text)
-    except RecursionError:
-        raise InputError(f"{where}: JSON nested more than {TREE_DEPTH} deep is not read.") from None
-    except ValueError as error:
-        raise InputError(f"{where}: this is not JSON: {one_line(str(error))}.") from error
-    check_tree(tree, where)
-    return tree
+    return _tree(lambda: json.loads(text), "JSON", where)
 
 
 def toml_tree(text: str, where: str) -> dict[str, object]:
     """Return the tables that `text` writes in TOML; `where` begins the sentence of an InputError."""
+    return _tree(lambda: tomllib.loads(text), "TOML", where)
+
+
+def _tree(parsed: Callable[[], T], language: str, where: str) -> T:
     try:
-        tree: dict[str, object] = tomllib.loads(text)
+        tree = parsed()
     except RecursionError:
-        raise InputError(f"{where}: TOML nested more than {TREE_DEPTH} deep is not read.") from None
+        raise InputError(f"{where}: {language} nested more than {TREE_DEPTH} deep is not read.") from None
     except ValueError as error:
-        raise InputError(f"{where}: this is not TOML: {one_line(str(error))}.") from error
+        raise InputError(f"{where}: this is not {language}: {one_line(str(error))}.") from error
     check_tree(tree, where)
     return tree
 

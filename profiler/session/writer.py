@@ -89,13 +89,8 @@ class SessionWriter:
 
     def config(self, epoch: int, first_frame: int, tree: Mapping[str, Any]) -> None:
         """Store the configuration applied from `first_frame` on, before the first span under it."""
-        values = {
-            "epoch": epoch,
-            "first_frame": first_frame,
-            "applied_ns": self.recorder.clock(),
-            "tree": to_json(tree),
-        }
-        self._insert("config", values)
+        begun = {"epoch": epoch, "first_frame": first_frame, "applied_ns": self.recorder.clock()}
+        self._insert("config", {**begun, "tree": to_json(tree)})
 
     def marker(self, kind: str, text: str, asked_frame: int, key: str | None = None, value: object = None) -> int:
         """Store a moment of interest (kind: option, user, error or note) and return its id."""

@@ -133,6 +133,7 @@ def test_text_is_utf_8_with_or_without_a_mark(tmp_path):
 
 DEEP = inputs.TREE_DEPTH
 NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\ud800"]
+NOT_TOML = ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"]
 
 
 @each("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
@@ -155,11 +156,12 @@ def test_lines_end_at_line_feeds_alone(lines):
     assert inputs.lines_of("a\u2028b\x85c\x0bd\x0ce\x1cf\n\nb\rc\n") == ["a\u2028b\x85c\x0bd\x0ce\x1cf", "", "b\rc"]
 
 
-@each("text", NOT_JSON)
-def test_what_is_no_json_is_one_sentence(text):
-    said = refused(lambda: inputs.json_tree(text, "here"))
-    assert said.startswith("here: ")
-    assert len(said) < 400
+@each("read, texts", [(inputs.json_tree, NOT_JSON), (inputs.toml_tree, NOT_TOML)])
+def test_what_is_no_tree_is_one_sentence(read, texts):
+    for text in texts:
+        said = refused(lambda text=text: read(text, "here"))
+        assert said.startswith("here: ")
+        assert len(said) < 400
 
 
 def test_trees_are_bounded_in_depth_and_integers():
@@ -170,11 +172,6 @@ def test_trees_are_bounded_in_depth_and_integers():
     assert inputs.json_tree("-9223372036854775807", "here") == -(2**63) + 1
     assert "64 bits" in refused(lambda: inputs.json_tree(str(2**63), "here"))
     assert "bits" in refused(lambda: inputs.json_tree('{"a": [{"b": ' + "9" * 400 + "}]}", "here"))
-
-
-@each("text", ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"])
-def test_what_is_no_toml_is_one_sentence(text):
-    assert refused(lambda: inputs.toml_tree(text, "here")).startswith("here: ")
 
 
 def test_toml_is_bounded_alike(tmp_path):

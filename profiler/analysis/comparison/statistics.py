@@ -254,19 +254,14 @@ def student_cdf(t: float, freedom: int) -> float:
     if freedom > 1000:
         return _NORMAL.cdf(t)
     angle = math.atan(abs(t) / math.sqrt(freedom))
-    cos2 = math.cos(angle) ** 2
-    if freedom % 2:
-        term = total = math.cos(angle) if freedom > 1 else 0.0
-        for k in range(3, freedom - 1, 2):
-            term *= cos2 * (k - 1) / k
-            total += term
-        inside = 2 / math.pi * (angle + math.sin(angle) * total)
-    else:
-        term = total = 1.0
-        for k in range(2, freedom - 1, 2):
-            term *= cos2 * (k - 1) / k
-            total += term
-        inside = math.sin(angle) * total
+    cos2, odd = math.cos(angle) ** 2, freedom % 2
+    term = total = 0.0 if freedom == 1 else math.cos(angle) if odd else 1.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cos2 * (k - 1) / k
+        total += term
+    inside = math.sin(angle) * total
+    if odd:
+        inside = 2 / math.pi * (angle + inside)
     return 0.5 + math.copysign(min(inside, 1.0) / 2, t)
 
 
