@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -74,9 +75,8 @@ def check(session: Session, acknowledged: int) -> None:
     count = len(session.spans)
     assert count >= acknowledged
     assert session.spans["work0"].tolist() == list(range(count))
-    connection = sqlite3.connect(session.path)
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    with closing(sqlite3.connect(session.path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 @pytest.mark.parametrize("trial", range(2))
@@ -379,10 +379,9 @@ print("opened")
 @pytest.mark.usefixtures("dead_writer")
 def test_kill_9_while_folding_loses_nothing(tmp_path):
     copy = crashed_copy(tmp_path)
-    connection = sqlite3.connect(copy, isolation_level=None)
-    connection.execute("""UPDATE meta SET value='{"pid":1,"boot":""}' WHERE key='writer'""")
-    kept = [copy.read_bytes(), own_files(copy).wal.read_bytes()]
-    connection.close()
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        connection.execute("""UPDATE meta SET value='{"pid":1,"boot":""}' WHERE key='writer'""")
+        kept = [copy.read_bytes(), own_files(copy).wal.read_bytes()]
     killed = 0
     for step in range(1, 60, 4):
         copy.write_bytes(kept[0])
