@@ -85,9 +85,6 @@ def _stacked(views: Sequence[View]) -> QVBoxLayout:
     return column
 
 
-# -- the headline ----------------------------------------------------------------------------
-
-
 def _headline(headline: Headline, width: int) -> QLayout:
     title, below = styled(Elided(headline.title), 1.25, strong=True), styled(Elided(), 0.92, muted=True)
     # The name of the file, with which it begins, is in the caption as well.

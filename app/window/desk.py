@@ -73,8 +73,6 @@ class Desk(QWidget):
     def faster(self) -> FasterView:
         return cast("FasterView", self.views["faster"])
 
-    # -- layout ------------------------------------------------------------------------
-
     def arrange(self, name: str) -> None:
         self._by_hand = False
         self._share_width()
@@ -126,8 +124,6 @@ class Desk(QWidget):
                 self.form.setVisible(not narrow)
         if not self._by_hand:
             self._share_width()
-
-    # -- views -------------------------------------------------------------------------
 
     def _make(self, view_id: str) -> View:
         view = create(view_id, self.playhead.axis)

@@ -218,8 +218,6 @@ class Docks(QMainWindow):
             if other != view_id:
                 dock.hide()
 
-    # -- inner -------------------------------------------------------------------------
-
     def _order_tabs(self) -> None:
         """Let Tab go through the views in their order, whenever each was made."""
         for before, stop in pairwise(stop for dock in self.docks.values() for stop in dock.tab_stops):

@@ -95,8 +95,6 @@ class MainWindow(FirstWindow):
         self.refresh()
         super().complete()
 
-    # -- construction ------------------------------------------------------------------
-
     def _build(self) -> None:
         from app.layout import NONE, lay_out
         from app.window.actions import commands
@@ -326,8 +324,6 @@ class MainWindow(FirstWindow):
         if self.side_by_side.active:
             text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
             self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
-
-    # -- Qt ----------------------------------------------------------------------------------
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Move the focus by Tab, first to a question that waits.

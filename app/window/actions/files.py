@@ -40,8 +40,6 @@ class Files(QObject):
         self._w, self._playhead, self._notices, self._memory = w, w.playhead, w.notices, w.memory
         self._writing: list[Command] = []
 
-    # -- in --------------------------------------------------------------------------------
-
     def open_session(self, path: str | Path) -> bool:
         if os.path.isdir(path):
             return self.open_study(Path(path))
@@ -197,8 +195,6 @@ class Files(QObject):
         if self._playhead.path == session:
             self._playhead.rename(target)
         self._w.welcome.show_recent(self._memory.sessions())
-
-    # -- out -------------------------------------------------------------------------------
 
     def save_copy(self) -> None:
         source = self._playhead.path

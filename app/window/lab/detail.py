@@ -119,8 +119,6 @@ class LabDetail(QWidget):
         if self._past is not None:
             self._page.open_session.emit(str(self._past.path))
 
-    # -- what is shown --------------------------------------------------------------------------
-
     def show_past(self, past: Past | None) -> None:
         self._past = past
         finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)

@@ -134,8 +134,6 @@ class LabPage(QStackedWidget):
         self.runs.ended.connect(self._on_ended)
         self.runs.failed.connect(self._on_failed)
 
-    # -- what is shown --------------------------------------------------------------------------
-
     def showEvent(self, event: QShowEvent) -> None:
         """Look for runs that came since, one lab at a time."""
         super().showEvent(event)
@@ -183,8 +181,6 @@ class LabPage(QStackedWidget):
             self.show_gallery()
         else:
             super().keyPressEvent(event)
-
-    # -- runs -----------------------------------------------------------------------------------
 
     def _on_changed(self) -> None:
         self._on_progress("", None)

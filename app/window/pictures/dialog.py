@@ -114,8 +114,6 @@ class PictureDialog(QDialog):
         self._lay_out()
         self._changed()
 
-    # -- construction ----------------------------------------------------------------------
-
     def _make_choices(self, start: PictureRequest) -> None:
         self.views = {view_id: self._check(title_of(view_id), view_id in start.ordered_views) for view_id in PICTURES}
         self.to_cursor = self._check("Only up to the cursor", start.at_s is not None)
@@ -299,8 +297,6 @@ class PictureDialog(QDialog):
     def _copy(self) -> None:
         clipboard = QGuiApplication.clipboard()
         self.drawing.ask(Job(self.wanted()), lambda png: clipboard.setImage(QImage.fromData(png)))
-
-    # -- Qt --------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -167,8 +167,6 @@ class TaskPage(Page):
         take_turn(self.command, self._start)
         self.changed.emit()
 
-    # -- for subclasses --------------------------------------------------------------------------
-
     def show_result(self, printed: bytes) -> None:
         """Show the document that the command printed (extend, to offer more).
 
@@ -269,8 +267,6 @@ class TaskPage(Page):
             chart = chart.parentWidget()
         if chart is not None:
             chart_menu(chart).popup(event.globalPos())
-
-    # -- the command -----------------------------------------------------------------------------
 
     def _start(self) -> None:
         if self.working:

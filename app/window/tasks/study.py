@@ -65,8 +65,6 @@ class StudyPage(TaskPage):
         else:
             self._read()
 
-    # -- construction ----------------------------------------------------------------------------
-
     def _build(self) -> None:
         self.front, self.lines = StudyFront(EMPTY), ParallelCoordinates(EMPTY)
         for chart in (self.front, self.lines):
