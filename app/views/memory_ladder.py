@@ -19,7 +19,7 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import AT_LEFT, describe, fitting
 from app.style.theme import theme
-from app.views.roofline_model import MIN_SHARE, cache_sizes, place_of
+from app.views.roofline_model import MIN_SHARE, Stage, cache_sizes, place_of
 from app.views.roofline_plot import Dot, StageDots, decades
 from app.views.table_twin import Table
 from app.views.view import View
@@ -32,20 +32,16 @@ MEMORY: Final = "memory"  # The level of what fits into no cache
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Traffic(Stage):
     """What one stage moves, if each byte moves once."""
 
-    name: str
-    group: str
     device: str  # Where it works; empty: the processor
-    share: float | None  # Of the wall time, None outside the decode lane
     frame_bytes: float  # Per frame of the stretch
     tiled: float  # How many times as much it moves with the kernel's tiling
     working_set: float  # Bytes that one call reads again
     rate: float  # Bytes per second
     bandwidth: float | None  # Bytes per second measured at that working set, None without a ladder
     level: str  # "L1" … or MEMORY, empty where the caches are not known
-    defect: bool  # Whether it ran faster than its roofs allow
 
 
 @dataclass(frozen=True)

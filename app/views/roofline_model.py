@@ -25,18 +25,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Point:
-    """One stage."""
+class Stage:
+    """What a dot is of."""
 
-    name: str  # Of the stage
-    group: str  # Of the stage
+    name: str
+    group: str
     share: float | None  # Of the wall time, None outside the decode lane
+    defect: bool  # Whether it ran faster than its roofs allow
+
+
+@dataclass(frozen=True)
+class Point(Stage):
+    """A stage in the roofline."""
+
     intensity: float  # Operations per byte, if each byte moves once
     min_intensity: float  # The same with the traffic of the kernel's tiling
     rate: float  # Operations per second
     bandwidth: float  # Bytes per second that a working set of this size can have
     ceiling: float  # Operations per second that this mix of operations can have
-    defect: bool  # Whether it ran faster than its roof allows
 
     @property
     def ridge(self) -> float:

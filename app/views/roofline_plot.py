@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPen, QPolygonF, QTransform
@@ -19,7 +19,7 @@ from PySide6.QtGui import QPen, QPolygonF, QTransform
 from app.charts.still import LINE, StillPlot, Tick, distance, small_metrics
 from app.style.plain_text import AT_LEFT, describe
 from app.style.theme import theme
-from app.views.roofline_model import Place, Point, rate
+from app.views.roofline_model import Place, Point, Stage, rate
 from app.views.stage_panel import group_color
 from profiler.plain import percent, prefixed, speed
 
@@ -28,19 +28,6 @@ RIGHT_END = Qt.AlignmentFlag.AlignRight
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 NOWHERE: Ranges = (0, 1), (0, 1)
-
-
-class Stage(Protocol):
-    """What a dot is of: of a share of the time, where it is known; a defect ran faster than its roof allows."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def share(self) -> float | None: ...
-    @property
-    def defect(self) -> bool: ...
 
 
 S = TypeVar("S", bound=Stage)
@@ -65,17 +52,16 @@ class Dot(Generic[S]):
     def name_places(self, width: float) -> Iterator[QRectF]:
         """Yield the possible rectangles of its name, `width` pixels wide, the best first."""
         x, y, gap = self.here.x(), self.here.y(), self.radius + 4
-        for left, top in (
-            (x + gap, y - LINE / 2),
+        half, below, above = y - LINE / 2, y + 9, y - 9 - LINE
+        places = [
+            (x + gap, half),
             (x - width / 2, y - 11 - LINE),
             (x - width / 2, y + 11),
-            (x + 4, y + 9),
-            (x + 4, y - 9 - LINE),
-            (x - gap - width, y - LINE / 2),
-            (x - 4 - width, y + 9),
-            (x - 4 - width, y - 9 - LINE),
-            (self.bar.left() - 4 - width, y - LINE / 2),
-        ):
+            (x + 4, below),
+            (x + 4, above),
+        ]
+        places += [(x - gap - width, half), (x - 4 - width, below), (x - 4 - width, above)]
+        for left, top in (*places, (self.bar.left() - 4 - width, half)):
             yield QRectF(left, top, width, LINE)
 
 

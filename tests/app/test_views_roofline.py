@@ -223,7 +223,7 @@ CLOSE = (
 
 
 POINTS = [
-    Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
+    Point(name, name.partition(".")[0], share, False, best, least, mops * 1e6, gb * 1e9, gops * 1e9)
     for name, share, least, best, mops, gb, gops in CLOSE
 ]
 
@@ -246,7 +246,7 @@ def test_no_name_of_a_roof_lies_on_a_dot(drawn, size, share):
     for power in range(-18, 8):
         intensity = 10 ** (power / 10)
         rate = min(15.4e9 * intensity, 145e9) * 0.98
-        one = Point("score.g", "scoring", share, intensity, intensity, rate, 15.4e9, 145e9, False)
+        one = Point("score.g", "scoring", share, False, intensity, intensity, rate, 15.4e9, 145e9)
         roofline.show_points([one], None)
         here, radius = roofline.place(intensity, rate), radius_of(one)
         dot = QPainterPath()
