@@ -13,12 +13,12 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
 
 from app.charts.legend import Legend
-from app.layout import lay_out
+from app.layout import lay_out, styled
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
-from app.style.theme import CATEGORY_TITLES, blended, font, theme
+from app.style.theme import CATEGORY_TITLES, blended, theme
 from app.views.icicle import Icicle, icicle_model
 from app.views.roofline_model import points
 from app.views.stage_panel import StagePanel, before_text, explanation, reasons, share_text, sum_text, verdicts
@@ -114,8 +114,7 @@ class BreakdownView(View):
         self.tree, self.icicle = StageTree(axis), Icicle()
         self.bar = CategoryBar()
         self.panel = StagePanel()
-        self.sum = Label()
-        self.sum.setFont(font(1.0, strong=True))
+        self.sum = styled(Label(), strong=True)
         self.sum.setWordWrap(True)
         self._stages = QStackedLayout()
         self._column = self.set_column(self.sum, self.bar, (self._stages, 1), self.panel, spacing=4)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QPainter, QPen
 
 from app.charts.items import Curve, Levels, PixelItem, hair
 from app.charts.legend import Legend, Line, paint_spike
@@ -27,7 +27,7 @@ from app.model.effects import arm_names
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
-from app.style.theme import CATEGORY_TITLES, font, theme
+from app.style.theme import CATEGORY_TITLES, font, text_width, theme
 from app.views.arm_brackets import ArmBrackets
 from app.views.chart import ChartView
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, CostModel, cost_model, rtf_at
@@ -39,6 +39,7 @@ from profiler.plain import clock, milliseconds, percent, rtf_text, times
 
 TAG_HEIGHT = 16.0  # Pixels kept free above the area for the tag
 BESIDE = 3  # Pixels between a text at the right end and the cursor, which may stand there
+TEXT = 0.88  # Size of its font
 FAINT = 153  # Opacity (of 255) of the line of the quantile
 
 
@@ -57,7 +58,6 @@ class CostLabels(PixelItem):
         super().__init__(plot, z=110.0)
         self._model: CostModel | None = None
         self._stills = Stills()
-        self._wide: dict[str, int] = {}
         self.band = 0.0
 
     def set_model(self, model: CostModel | None, band: float) -> None:
@@ -72,7 +72,7 @@ class CostLabels(PixelItem):
         for column in model.spikes:
             x = self.x_of(model.first_s + (column + 0.5) * step)
             paint_spike(painter, x, data.top(), tokens.color("muted"))
-        painter.setFont(font(0.88))
+        painter.setFont(font(TEXT))
         if not model.realtime_shown:
             if text := realtime_text(model):
                 left = self._paint_text(painter, text, data.top() - TAG_HEIGHT, data.width(), "muted", 14)
@@ -87,9 +87,7 @@ class CostLabels(PixelItem):
 
     def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str, indent: int = 0) -> float:
         """Write at the right end, on the card's colour, which begins so far left of it; return where that is."""
-        if text not in self._wide:
-            self._wide = {text: math.ceil(QFontMetricsF(painter.font()).horizontalAdvance(text)) + 4 + indent}
-        wide = self._wide[text]
+        wide = math.ceil(text_width(text, TEXT)) + 4 + indent
         place = QRectF(round(right - BESIDE) - wide, round(top), wide, TAG_HEIGHT - 1)
 
         def draw(into: QPainter) -> None:

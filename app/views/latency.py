@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from app.charts.items import Levels, PixelItem, Remark
 from app.charts.legend import Legend, Line, paint_spike
@@ -25,7 +25,7 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.model.word_latency import PARTS, WordLatency, milliseconds
 from app.style.plain_text import Elided, write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.words_model import MAX_LETTERS
@@ -51,6 +51,7 @@ COLORS = {
 WIDEST = 22.0  # Most pixels of a bar
 LABEL = 16.0  # Pixels above the bars for the words
 GAP = 5.0  # Least pixels between two words
+WORDS = 0.92  # Size of their font
 DIAMOND = 3.5  # Half of the width of the mark of a stable word in pixels
 
 
@@ -92,8 +93,6 @@ class Bars(PixelItem):
         super().__init__(plot, z=0.0)
         self._model: LatencyModel | None = None
         self.band = 0.0
-        self._face = font(0.92)
-        self._metrics = QFontMetricsF(self._face)
 
     def set_model(self, model: LatencyModel | None, band: float) -> None:
         self._model, self.band = model, band
@@ -115,7 +114,7 @@ class Bars(PixelItem):
             return
         data = area.adjusted(0, min(self.band + LABEL, area.height() - 1), 0, 0)
         tops = [self._paint_bar(painter, word, data, model.scale) for word in model.words]
-        painter.setFont(self._face)
+        painter.setFont(font(WORDS))
         painter.setPen(theme().color("text"))
         for place, text in self._labels(model.words, tops, area.width()):
             write(painter, place, Qt.AlignmentFlag.AlignCenter, text)
@@ -127,7 +126,7 @@ class Bars(PixelItem):
         taken: list[tuple[float, float]] = []
         for number in sorted(range(len(tops)), key=lambda n: tops[n]):
             text = one_line(words[number].word, MAX_LETTERS)
-            wide = self._metrics.horizontalAdvance(text) + 2
+            wide = text_width(text, WORDS) + 2
             x = min(max(bars[number].center().x() - wide / 2, 0.0), room - wide)
             place = QRectF(x, tops[number] - LABEL, wide, LABEL)
             if x < 0 or any(x < end + GAP and begin < x + wide + GAP for begin, end in taken):
@@ -263,14 +262,12 @@ class LatencyView(ChartView[LatencyModel]):
         word = self.bars.word_at(second)
         if word is None:
             return ()
-        parts = [
-            Line(tr(word_latency.PART_TITLES.get(name, name)), milliseconds(value), COLORS[name])
-            for name, value in zip(PARTS, word.parts, strict=True)
-        ]
+        parts = dict(zip(PARTS, word.parts, strict=True))
+        names = [(name, tr(word_latency.PART_TITLES.get(name, name))) for name in reversed(COLORS) if name in parts]
         return [
             Line(one_line(word.word, MAX_LETTERS), tr("ms after its end"), strong=True),
             Line(tr("first shown"), milliseconds(word.shown_s), strong=True),
-            *sorted(parts, key=lambda line: list(COLORS.values()).index(line.category or ""), reverse=True),
+            *(Line(title, milliseconds(parts[name]), COLORS[name]) for name, title in names),
             Line(tr("stable"), milliseconds(word.stable_s)),
             Line(tr("final"), milliseconds(word.final_s)),
         ]

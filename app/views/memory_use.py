@@ -19,6 +19,7 @@ from app.charts.legend import Legend, Line
 from app.charts.raster import Stack
 from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.charts.time_plot import GUTTER, TimePlot
+from app.layout import styled
 from app.model import memory
 from app.model.memory import TITLES, size
 from app.model.playhead import Snapshot
@@ -110,8 +111,7 @@ class MemoryUse(QObject):
         self._grid = Levels(plot)
         self.stack = Stack(plot, [COLORS[name] for name in COMPONENTS])
         self.legend = Legend(self._titles({}))
-        self.cost = Elided()
-        self.cost.setObjectName("muted")
+        self.cost = styled(Elided(), muted=True)
         self.cost.setIndent(GUTTER)
         for part in (self.legend, self.cost):
             column.addWidget(part)

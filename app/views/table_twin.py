@@ -271,6 +271,12 @@ class TableTwin(QTableView):
         self.setItemDelegate(_Breaking(self))
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
 
+    def show_rows(self, table: Table) -> None:
+        columns = self._model.columnCount()
+        self._model.replace(*table)
+        if columns != self._model.columnCount():
+            self.fit_columns()
+
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
         header = self.horizontalHeader()

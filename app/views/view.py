@@ -274,10 +274,7 @@ class TableView(View):
             signal.connect(self._chosen)
 
     def draw(self, snapshot: Snapshot) -> None:
-        columns = self._table_model.columnCount()
-        self._table_model.replace(*self.table())
-        if columns != self._table_model.columnCount():
-            self.rows.fit_columns()
+        self.rows.show_rows(self.table())
 
     def model(self) -> Table:
         return self.table()

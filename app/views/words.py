@@ -38,9 +38,8 @@ class Confusions(TableTwin):
     """Reference, hypothesis, how often, seconds; in the scope."""
 
     def __init__(self, axis: TimeAxis) -> None:
-        self._pairs = TableModel()
-        super().__init__(self._pairs)
-        self._pairs.setParent(self)
+        super().__init__(TableModel())
+        self._model.setParent(self)
         self._axis = axis
         self._found: tuple[Confusion, ...] = ()
         self._snapshot: Snapshot | None = None
@@ -66,10 +65,7 @@ class Confusions(TableTwin):
             self._found, left = confusions(*of, (scope.first, scope.last), AT_ONCE)
             if left:
                 self._ahead.start(align(shown.session, left, scope.end))
-        columns = self._pairs.columnCount()
-        self._pairs.replace(*self.table())
-        if columns != self._pairs.columnCount():
-            self.fit_columns()
+        self.show_rows(self.table())
         describe(self, self.tr("Confusion pairs"), self.summary())
 
     def table(self) -> Table:
@@ -93,7 +89,7 @@ class Confusions(TableTwin):
 
     def _choose(self, index: QModelIndex) -> None:
         """Go to the occurrence after the one that is marked; from elsewhere, to the first."""
-        row = self._pairs.row(index.row())
+        row = self._model.row(index.row())
         pair = next((one for one in self._found if [one.reference or NONE, one.hypothesis or NONE] == row[:2]), None)
         if pair is None:
             return

@@ -173,7 +173,7 @@ def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels():
     def panel(*names: str) -> Chart:
         return Chart(Axis("x"), Axis("y"), tuple(Line(n, (0.0, 1.0), (1.0, 2.0)) for n in names))
 
-    whole = replace(panel("time"), beside=(panel(*"abcd"), panel("numpy", "a", *"efg")))
+    whole = replace(panel("time"), beside=(panel(*"abcd"), panel("numpy", "b", *"efg")))
     known = looks(whole)
     assert set(known) == {"time", "numpy", *"abcdefg"}
     for one in (whole, *whole.beside):

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.layout import NONE, REST, Part, lay_out
+from app.layout import NONE, REST, Part, lay_out, styled
 from app.style.plain_text import Wrapped, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.layers import looks
@@ -102,8 +102,7 @@ class LabCard(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._nothing = Wrapped(tr("This run ended before everything was measured."))
-        self._nothing.setObjectName("muted")
+        self._nothing = styled(Wrapped(tr("This run ended before everything was measured.")), muted=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._column = lay_out(QVBoxLayout(self), margins=NONE)
 
@@ -114,17 +113,17 @@ class LabCard(QWidget):
         if (before := self._column.takeAt(0)) is not None and (shown := before.widget()) is not None:
             shown.hide()
             shown.deleteLater()
-        above: list[Part] = [_text(lab.claim, font(1.45, strong=True))]
+        above: list[Part] = [_text(lab.claim, 1.45, strong=True)]
         below: list[Part] = []
         if finding is not None:
             row = lay_out(QHBoxLayout(), spacing=12)
             row.addWidget(_Chip(finding.verdict), 0, Qt.AlignmentFlag.AlignTop)
-            row.addWidget(_text(finding.why, font(1.0)), 1)
+            row.addWidget(_text(finding.why), 1)
             above.append(row)
             if follows := lab.follows_from(finding.verdict):
-                below.append(_text(follows, font(1.0, strong=True)))
+                below.append(_text(follows, strong=True))
             if lab.published:
-                below.append(_text(said_text(lab, finding), font(0.92), "muted"))
+                below.append(_text(said_text(lab, finding), 0.92, muted=True))
         body: Part = REST if chart is None else (Panels(chart), 1)
         if chart is None and finding is None:
             body = self._nothing, 1
@@ -147,11 +146,8 @@ class LabCard(QWidget):
             painter.fillRect(self.rect(), theme().color("card"))
 
 
-def _text(text: str, face: QFont, name: str = "") -> Wrapped:
-    label = Wrapped(unbroken(without_code(text)))
-    label.setFont(face)
-    label.setObjectName(name)
-    return label
+def _text(text: str, size: float = 1.0, *, strong: bool = False, muted: bool = False) -> Wrapped:
+    return styled(Wrapped(unbroken(without_code(text))), size, strong=strong, muted=muted)
 
 
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
