@@ -70,9 +70,6 @@ def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
     return matching_bars()[0]
 
 
-# -- the table -------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_low_window_has_two_rows(opened):
     docks = opened.desk.docks
@@ -98,9 +95,6 @@ def test_every_view_has_a_place_in_every_layout(name, known):
     rows = [row for column in layouts.columns(name, known) for row in column]
     placed = [view for row in rows for view in (*row.views, *row.closed)]
     assert sorted(placed) == sorted(known)
-
-
-# -- the default -----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -169,9 +163,6 @@ def test_latency_comes_as_soon_as_a_run_says_that_it_is_a_stream(qtbot, opened, 
     made.write(100)
     qtbot.waitUntil(lambda: docks.is_open("latency"))
     assert "latency" not in docks.in_front()
-
-
-# -- single docks ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -328,9 +319,6 @@ def test_one_view_takes_all_the_room_until_escape(qtbot, opened):
     assert docks.in_front() == ("words",)
     made = again(qtbot, opened)
     assert made.desk.docks.in_front() == FRONT, "the next start has all"
-
-
-# -- layouts ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

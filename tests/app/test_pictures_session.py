@@ -64,9 +64,6 @@ def draw(pictures: SessionPictures, **wanted: object) -> bytes:
     return pictures.draw(PictureRequest(**options), "png")
 
 
-# -- times and names ---------------------------------------------------------------------------
-
-
 def test_times_and_ranges_are_read():
     for text, seconds in (("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)):
         assert read_seconds(text, "--at") == seconds
@@ -104,9 +101,6 @@ def test_what_cannot_be_is_one_sentence_on_the_command_line(path, tmp_path, caps
     assert not out.exists()
 
 
-# -- the command --------------------------------------------------------------------------------
-
-
 def test_the_command_of_a_picture_makes_it_again(pictures, path, tmp_path, monkeypatch):
     first = tmp_path / "first.png"
     wanted = PictureRequest(
@@ -124,9 +118,6 @@ def test_the_command_of_a_picture_makes_it_again(pictures, path, tmp_path, monke
     words = [str(again) if word == "OUT" else word for word in shlex.split(command)]
     assert main.main(words[1:]) == 0
     assert again.read_bytes() == first.read_bytes()
-
-
-# -- what is in it -------------------------------------------------------------------------------
 
 
 def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all():

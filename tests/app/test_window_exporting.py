@@ -63,9 +63,6 @@ def saved(qtbot, dialog):
         dialog.save.click()
 
 
-# -- pictures ----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_picture_is_that_of_the_command(qtbot, window, picture, answer, tmp_path, finished, monkeypatch):
     """Range in view, cursor, selection, stage and theme; and the command in the file makes the same bytes."""
@@ -205,9 +202,6 @@ def test_a_process_that_fails_is_said(qtbot, tmp_path, command, says):
     assert says in said[0]
     assert command is PROCESS or not drawing.busy
     drawing.stop()
-
-
-# -- data ----------------------------------------------------------------------------------------
 
 
 def exported(qtbot, window) -> str:
