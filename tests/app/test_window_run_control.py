@@ -45,25 +45,22 @@ def request(out: Path) -> RunRequest:
     return RunRequest(config={}, preset="gmm", audio=("voice.wav",), out=str(out))
 
 
-def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
+def test_a_run_goes_from_start_to_its_end_and_the_worker_stays(qtbot, start, tmp_path):
     control, heard = start("short")
     assert control.state == "starting"
+    with pytest.raises(ValueError, match="under way"):
+        control.start(request(tmp_path / "other.asrs"))
     qtbot.waitUntil(lambda: bool(heard.of("finished")))
     assert heard.of("running") == [[str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == [[str(tmp_path / "run.asrs"), "closed"]]
     assert ["building graph: determinise", 0.25] in heard.of("progress")
     assert control.state == "idle"
-    assert heard.of("died") == []
-
-
-def test_the_worker_stays_for_the_next_run(qtbot, start, tmp_path):
-    control, heard = start("short")
-    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1)
     before = process_id(control)
     control.start(request(tmp_path / "second.asrs"))
     qtbot.waitUntil(lambda: len(heard.of("finished")) == 2)
     assert process_id(control) == before
     assert Session.open(tmp_path / "second.asrs").state == "closed"
+    assert heard.of("died") == []
 
 
 def test_stop_leaves_a_whole_session(qtbot, start, tmp_path):
@@ -79,12 +76,6 @@ def test_stop_leaves_a_whole_session(qtbot, start, tmp_path):
     assert session.state == "stopped"
     assert [m.text for m in session.markers] == ["here", "search.beam=10.0"]
     assert not list(tmp_path.glob("run.asrs-*"))
-
-
-def test_two_runs_at_once_are_refused(qtbot, start, tmp_path):
-    control, _ = start()
-    with pytest.raises(ValueError, match="under way"):
-        control.start(request(tmp_path / "other.asrs"))
 
 
 def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
