@@ -183,10 +183,7 @@ class RasterItem(QGraphicsItem):
 
 
 class PixelItem(QGraphicsItem):
-    """Something drawn in the pixels of a plot's area (y down): texts stay upright and lines sharp.
-
-    `x_of` maps seconds to pixels.
-    """
+    """Something drawn in the pixels of a plot's area (y down): texts stay upright and lines sharp."""
 
     def __init__(self, plot: TimePlot, z: float) -> None:
         super().__init__(plot.box)

@@ -1,8 +1,6 @@
 """The overlay of every plot: selection, utterance boundaries, cursor, crosshair, markers and the read-out.
 
-What lies after the cursor of a replay is dimmed, not blanked: one sees where one is in the whole.
-
-One item paints all of them in pixels; text stays sharp, and nothing is laid out again per frame.
+One item paints all in pixels. What lies after the cursor of a replay is dimmed: one sees where one is in the whole.
 """
 
 from __future__ import annotations

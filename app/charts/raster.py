@@ -1,11 +1,8 @@
 """A stacked area, and upright strokes, drawn by numpy into pixels: bounded cost for any number of frames.
 
-The cost of Qt's polygon filling grows with vertices and crossings; this grows with pixels. One column of
-pixels shows one column of values; full pixels are filled by counting boundaries, pixels that a
-boundary crosses get the exact area mix of the layers in them, so thin layers neither vanish nor
-jump. Each layer has a hatch besides its colour, for people who distinguish colours less well.
-
-No Qt in here: the result is a `uint32` array in the layout of `QImage.Format_ARGB32_Premultiplied`.
+The cost of Qt's polygon filling grows with vertices and crossings; this grows with pixels. One column of pixels shows
+one column of values; full pixels are filled by counting boundaries, pixels that a boundary crosses get the exact area
+mix of the layers in them, so thin layers neither vanish nor jump. Each layer has a hatch besides its colour.
 """
 
 from __future__ import annotations

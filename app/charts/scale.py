@@ -121,8 +121,7 @@ def quantile_of(ordered: Array, share: float) -> float:
 def robust_top(values: Array) -> float:
     """A round upper end of the scale for non-negative values, those that are there.
 
-    A few spikes are cut off (callers mark them), everything else stays below the top. Quantised,
-    so that a live scale does not move while the data only flickers.
+    A few spikes are cut off (callers mark them). Quantised, so that a live scale does not move while data only flicker.
     """
     return robust_top_of(np.sort(values[np.isfinite(values)]))
 

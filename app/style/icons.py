@@ -55,10 +55,7 @@ def _shape(name: str) -> QPainterPath:
 
 
 class ButtonIcon(QObject):
-    """The icon of a button (play, pause, stop, next, previous, close, float) in the colours of the theme.
-
-    `ink` and `dimmed` are the tokens of its colour, and of that of a disabled button.
-    """
+    """The icon of a button in the colours of the theme; `ink` and `dimmed`: their tokens, enabled and disabled."""
 
     def __init__(self, button: QAbstractButton, name: str, ink: str = "text", dimmed: str = "muted") -> None:
         super().__init__(button)

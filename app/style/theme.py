@@ -130,10 +130,7 @@ class Tokens:
         return found
 
     def hatch_brush(self, category: str) -> QBrush:
-        """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid).
-
-        A curve may take the colour of a token that is no category's (scoring time that of text): none has a hatch.
-        """
+        """The brush drawn over a category's flat colour; none for solid, nor for a token that is no category's."""
         style = _HATCH_STYLES[self.hatch.get(category, "solid")]
         if style == Qt.BrushStyle.SolidPattern:
             return QBrush(Qt.BrushStyle.NoBrush)

@@ -1,7 +1,6 @@
-"""The views: one chart per file, each a card that draws a ``Snapshot`` and nothing else.
+"""The views: one chart per file, each a card that draws a `Snapshot` and nothing else.
 
-A view reads the session only through its snapshot and shares range and selection
-through the ``TimeAxis``. Not here: windows, actions, file handling, the worker.
+A view reads the session only through its snapshot and shares range and selection through the `TimeAxis`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Breakdown: where the time of an average frame went, by category and stage, and what one stage's time consists of.
-
-Next to it stands what the same speech took with the settings before. Zeros are explained in words.
-"""
+"""Breakdown: where the time of an average frame went, by category and stage, next to that before a change."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What would make it faster? Stages by what they could give, and under each the settings that attack it.
 
-A change that was tried says what it does to the RTF, with its interval.
-
-A slider says what a stage would take; below it stands what the whole would then take.
+A change that was tried says what it does to the RTF. A slider says what a stage, and so the whole, would then take.
 """
 
 from __future__ import annotations

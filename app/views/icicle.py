@@ -37,10 +37,7 @@ class Block:
 
 
 def icicle_model(desk: DeskSnapshot, title: str = "whole frame") -> tuple[Block, ...]:
-    """The groups and stages of a scope, each above what it consists of; empty without any time.
-
-    What no stage covers is a stage of the overhead. `title`: of the block above all.
-    """
+    """The groups and stages of a scope, each above what it consists of; empty without time. `title`: of all."""
     if not desk.own_ms > 0:
         return ()
 

@@ -26,10 +26,7 @@ MOST_REACH: Final = 20.0  # The axis reaches so far at least and at most from 1,
 
 
 class Ratios(StillPlot):
-    """A row for each ratio: a diamond where it is decided, a square for no difference, a ring where it is not.
-
-    A bar across the row is the ratio that was predicted.
-    """
+    """A row for each ratio: a diamond if decided, a square for no difference, else a ring; a bar: the prediction."""
 
     def __init__(self, rows: Sequence[RatioRow]) -> None:
         super().__init__()

@@ -1,10 +1,9 @@
 """Waveform envelope and, under it, the recognised words at their time, as plot items.
 
 Every word has a line as long as it lasts. Its text stands there too where there is room: never elsewhere, never over
-another. Words take turns on two rows; wrong ones find their place first, since they are what users look for. The
-sentence as a whole is written out below the chart (`app.views.word_places`). Errors differ in shape as well as in
-colour: a substitution is boxed and underlined, an insertion boxed with dashes and a plus; where a reference word
-was deleted, it stands struck out.
+another. Words take turns on two rows; wrong ones find their place first, since they are what users look for. Errors
+differ in shape as well as in colour: a substitution is boxed and underlined, an insertion boxed with dashes and a plus;
+where a reference word was deleted, it stands struck out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The tree of the breakdown: the groups with their stages, each with a bar.
-
-A bar is as long as its row's share of the longest group, and shows the parts of its time in their colours.
-"""
+"""The tree of the breakdown: groups with their stages, each with a bar that shows the parts of its time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the machine did: load, memory, clock and power over audio time, each quantity on a lane of its own unit.
-
-A page in place of the lanes has the memory of the process by component.
-"""
+"""What the machine did: load, memory, clock and power over audio time; and, as a page, its memory by component."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ def system_model(
     counted: tuple[int, int] = (0, 0),
     in_blocks: bool = True,
 ) -> LanesModel:
-    """Reduce the readings to `columns` pixel columns over `visible` seconds, up to a frame; arguments: `work_model`.
-
-    Readings are of times and not of blocks, so `in_blocks` makes no difference.
-    """
+    """Reduce the readings as `work_model` does the counts; they are of times, so `in_blocks` makes no difference."""
     end = min(int(cursor_frame), int(track.n_frames))
     edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
     cores = of.cores(session)

@@ -128,10 +128,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.set_note(self._spans(model))
 
     def _choose(self, at: QPointF) -> None:
-        """Select the time of the span under a click, and choose its stage; clear the selection elsewhere.
-
-        What is folded at the left end is unfolded.
-        """
+        """Select the time of the span under a click, and choose its stage; unfold what is folded; elsewhere, clear."""
         model, axis = self.model(), self.plot.axis
         lane = None if model is None else self.names.lane_at(at.y())
         second = self.plot.second_at(at)

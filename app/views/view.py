@@ -1,8 +1,7 @@
 """The base of every view: a card with a header and a body, a table twin and a text summary.
 
-A subclass builds its drawing widget in ``__init__`` and passes it to ``set_body``; then it overrides
-``draw`` (and what it needs of ``summary``, ``table`` and what stands near them).
-The base holds the last snapshot, shows the table on request, and updates the accessible description.
+A subclass builds its drawing widget in `__init__` and passes it to `set_body`; then it overrides `draw` (and what it
+needs of `summary`, `table` and what stands near them). The base holds the last snapshot and shows the table.
 """
 
 from __future__ import annotations

@@ -95,10 +95,7 @@ def confusions(
     selected: tuple[int, int] | None = None,
     at_once: int | None = None,
 ) -> tuple[tuple[Confusion, ...], Left]:
-    """Return the pairs of words that differ, the most frequent first, and the utterances not aligned yet.
-
-    Arguments as those of `word_costs`.
-    """
+    """The pairs of words that differ, the most frequent first, and what is not aligned yet (see `word_costs`)."""
     end = min(cursor_frame, int(track.n_frames))
     begin, until = selected or (0, end)
     spoken, left = spoken_in(session, end, (begin, until), at_once, end)

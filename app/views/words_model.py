@@ -40,10 +40,7 @@ def bounded(utterance: Utterance) -> Utterance:
 
 
 def at_most_under_way(utterances: Utterances, cursor_frame: int) -> I64:
-    """Positions of the utterances in order of time that begin before a frame.
-
-    Left out are all but the first `MAX_UNDER_WAY` of those unfinished there.
-    """
+    """Positions in time of utterances begun before a frame; of those unfinished there, the first `MAX_UNDER_WAY`."""
     begun = int(np.searchsorted(utterances.first, max(1, cursor_frame)))
     under_way = ~(utterances.done[:begun] & (utterances.end[:begun] <= cursor_frame))
     return np.flatnonzero(~under_way | (np.cumsum(under_way) <= MAX_UNDER_WAY))

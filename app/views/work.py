@@ -67,10 +67,9 @@ def work_model(
 ) -> LanesModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
-    `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
-    `counted`: frames [first, last) over which the averages are taken. `in_blocks`:
-    columns stand for the block under them: skipping takes turns, and of 7 frames now 3 and now 4 were computed; a table
-    has the columns themselves.
+    `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit. `counted`: frames
+    [first, last) of the averages. `in_blocks`: columns stand for the block under them (skipping takes turns, and of 7
+    frames now 3 and now 4 were computed); a table has the columns themselves.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))

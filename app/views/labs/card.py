@@ -1,7 +1,4 @@
-"""A lab as one picture: claim, verdict with its numbers, panels, claimed and measured numbers, conclusion.
-
-The page and the exported pictures show it. Its layout depends on its size alone.
-"""
+"""A lab as one picture, on the page and in files: claim, verdict, panels, claimed and measured numbers, conclusion."""
 
 from __future__ import annotations
 

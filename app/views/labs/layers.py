@@ -165,10 +165,7 @@ class Layers:
         self._tell(layer, rects)
 
     def _value(self, value: float, end: QPointF, tip: QPointF, wide: float) -> None:
-        """The figure beyond the tip of a bar's interval, where it is not wider than the bar's room.
-
-        A lying bar that ends too far right has it within its end.
-        """
+        """The figure beyond the tip of a bar's interval where it has room; within a lying bar that is too long."""
         unit = self._place.y.axis.unit
         text, face = figure(value, unit if unit in PLAIN or unit == "B" else ""), font(0.8)
         metrics = QFontMetricsF(face)

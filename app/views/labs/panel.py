@@ -226,8 +226,7 @@ def _elided(
 def _wrapped(metrics: QFontMetricsF, text: str, room: float, most: int | None = None) -> str:
     """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow.
 
-    With `most`, no more than that number of lines, at least one. The last holds the rest,
-    shortened in its middle if too wide.
+    With `most`, no more than that number of lines, at least one; the last holds the rest, shortened in its middle.
     """
     lines: list[str] = []
     for word in text.split():
