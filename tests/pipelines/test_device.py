@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipelines import availability, device
 from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice, base
@@ -21,15 +22,7 @@ from tests.waiting import PATIENCE_S
 MS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    """Not loaded with this module: collecting the tests would load it for all of them."""
-    import torch
-
-    return torch
-
-
-def block_of_work(torch: Any, work: DeviceWork, stage: int, pinned: bool = False) -> Any:
+def block_of_work(work: DeviceWork, stage: int, pinned: bool = False) -> Any:
     """What a dense scorer does with a block: features up, a product there, scores down."""
     here = work.device
     features = here.host_tensor((16, 39), torch.float32, pinned=pinned)
@@ -48,7 +41,7 @@ def block_of_work(torch: Any, work: DeviceWork, stage: int, pinned: bool = False
     return scores
 
 
-def test_on_the_processor_copies_work_and_waits_are_recorded(torch, tmp_path):
+def test_on_the_processor_copies_work_and_waits_are_recorded(tmp_path):
     recorder = Recorder()
     stage = recorder.stage("score.dense", "scoring", ("senones",))
     path = tmp_path / "device.asrs"
@@ -58,7 +51,7 @@ def test_on_the_processor_copies_work_and_waits_are_recorded(torch, tmp_path):
         for name, cost in work.costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)
         for _ in range(3):
-            scores = block_of_work(torch, work, stage)
+            scores = block_of_work(work, stage)
     assert torch.equal(scores, torch.full((16, 100), 39.0))
     with Session.open(path) as session:
         rows = {row.stage: row for row in transfers(session)}
@@ -77,11 +70,11 @@ def test_on_the_processor_copies_work_and_waits_are_recorded(torch, tmp_path):
         assert dense["work0"].tolist() == [1600] * 3
 
 
-def test_with_the_recorder_off_the_same_work_is_done(torch):
+def test_with_the_recorder_off_the_same_work_is_done():
     recorder = Recorder()
     stage = recorder.stage("score.dense", "scoring")
     work = DeviceWork(HostDevice(), recorder, NullLane())
-    assert torch.equal(block_of_work(torch, work, stage), torch.full((16, 100), 39.0))
+    assert torch.equal(block_of_work(work, stage), torch.full((16, 100), 39.0))
     assert recorder.lanes == []
 
 
@@ -201,7 +194,7 @@ def test_float32_stays_float32_whatever_the_environment_says():
     assert done.stdout.split() == ["False", "highest"]
 
 
-def test_a_device_that_runs_no_kernel_is_not_available(torch, monkeypatch):
+def test_a_device_that_runs_no_kernel_is_not_available(monkeypatch):
     """A build without kernels for a GPU finds the GPU, and fails with the first of them."""
     ones = torch.ones
 

@@ -13,13 +13,11 @@ from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
 from pipelines.models import derived
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import with_context
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Recorder
-from tests.pipelines.device_scoring import make, placed, scored
+from tests.pipelines.device_scoring import make, placed, record, scored
 from tests.pipelines.net_files import card, forward, net, write
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
@@ -100,24 +98,11 @@ def test_a_net_scores_the_same_however_it_is_placed(model, made, of_net, keep):
 
 def test_moves_and_times_of_a_net(tmp_path, model, of_net, where):
     features = np.zeros((64, 39), np.float32)
-    path, recorder = tmp_path / "a.asrs", Recorder()
-    with SessionWriter(path, recorder, {}):
-        lane = recorder.lane("decode", decode=True)
-        scorer = make(of_net, model, recorder, lane)
-        scorer.warm_up()
-        tile = recorder.stage("decode.block", "decode")
-        for name, cost in scorer.costs().items():
-            recorder.cost(recorder.stage_id(name), 0, cost)
-        padded, beyond = with_context(features, scorer.context), sum(scorer.context)
-        for at in range(0, 64, 8):
-            begin = recorder.clock()
-            scorer.score(padded[at : at + 8 + beyond], at, lane)
-            lane.put(tile, begin, recorder.clock(), at, 8)
-    with Session.open(path) as session:
+    with Session.open(record(tmp_path / "a.asrs", of_net, model, features)) as session:
         parts = breakdown(session)
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
         rows = {row.stage: row for row in transfers(session)}
-        parameters = sum(4 * array.size for array in scorer._arithmetic.arrays.values())
+        parameters = sum(4 * array.size for array in make(of_net, model)._arithmetic.arrays.values())
         assert rows["transfer.to device"].bytes == parameters + 8 * (8 + 5) * 39 * 4
         assert rows["transfer.to host"].bytes == 64 * model.n_senones * 4
         decode = next(lane.id for lane in session.lanes.values() if lane.name == "decode")

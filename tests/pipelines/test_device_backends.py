@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipelines import device
 from pipelines.device import COMPUTE, COPY, DeviceWork
@@ -16,14 +17,6 @@ from tests.fake_clock import FakeClock
 from tests.pipelines.device_backends import Cuda, FakeTensor, Mps, Streams, Xpu
 
 MS = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    """Not loaded with this module: collecting the tests would load it for all of them."""
-    import torch
-
-    return torch
 
 
 @pytest.fixture
@@ -160,7 +153,7 @@ def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig):
     assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * 3, abs=5_000)
 
 
-def test_torch_has_the_calls_that_the_device_makes(torch):
+def test_torch_has_the_calls_that_the_device_makes():
     for backend in (torch.cuda, torch.xpu):
         for call in ("Stream", "Event", "stream", "synchronize"):
             assert hasattr(backend, call)
@@ -172,7 +165,7 @@ def test_torch_has_the_calls_that_the_device_makes(torch):
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_device_with_one_queue_is_timed_by_the_hosts_clock(torch, recorded):
+def test_a_device_with_one_queue_is_timed_by_the_hosts_clock(recorded):
     for call in ("Event", "synchronize"):
         assert hasattr(torch.mps, call)
     assert not hasattr(torch.mps, "Stream")

@@ -27,6 +27,7 @@ from profiler.recording.layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.each import each
 from tests.pipelines import net_files, search_graphs
+from tests.pipelines.device_scoring import placed
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.net_files import card, net, write
 from tests.pipelines.scoring_reference import brute_force, likely_features
@@ -50,35 +51,26 @@ def config_of(**chosen: Any) -> Config:
     return settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
 
 
-def placed(config: Config, placement: dict[str, Any]) -> Config:
-    return settings.assign(config, {f"placement.{k}": v for k, v in placement.items()})
-
-
 def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep: bool) -> Array:
     """Scores of all blocks, each read when the scorer gives it out, as the search would."""
-
     work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
     scorer = DeviceScorer(config, model, work, lambda: pytest.fail("no spare"), keep)
     scorer.warm_up()
     padded, beyond = with_context(features, scorer.context), sum(scorer.context)
     blocks = [padded[at : at + BLOCK + beyond] for at in range(0, len(features), BLOCK)]
-    found = []
+    found: list[Array] = []
     for i, block in enumerate(blocks):
         scores = scorer.score(block, i * BLOCK, LANE)
         if keep:
-            copied: list[Array] = []
             # Read on the device, in the order of its stream.
-            device.run(COMPUTE, lambda there=scores, to=copied: to.append(there.numpy().copy()))
-        else:
-            copied = [scores]
+            device.run(COMPUTE, lambda there=scores: found.append(there.numpy().copy()))
         if i + 1 < len(blocks):
             scorer.ahead(blocks[i + 1], (i + 1) * BLOCK, LANE)
-        if not keep:
-            # The search reads them while the next block is under way.
-            copied = [np.array(copied[0])]
-        else:
+        if keep:
             device.wait(device.mark(COMPUTE))
-        found += copied
+        else:
+            # The search reads them while the next block is under way.
+            found.append(scores.copy())
     return np.concatenate(found)
 
 
@@ -86,7 +78,7 @@ def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep
 def test_every_placement_scores_the_same_under_every_schedule(tied, features, placement):
     expected = brute_force(tied, features)
     for skip, keep in ((1, False), (3, True)):
-        config = placed(config_of(**{"frames.skip": skip}), placement)
+        config = placed(config_of(**{"frames.skip": skip}), **placement)
         eager = scored(LazyDevice(EAGER), config, tied, features, keep)
         assert np.abs(eager - expected[np.arange(23) // skip * skip]).max() < 1e-3
         for schedule in SCHEDULES:
@@ -103,7 +95,7 @@ def test_a_net_scores_the_same_under_every_schedule(tied, tmp_path):
     expected = net_files.forward(made, features)
     for placement, (skip, keep) in itertools.product(PLACEMENTS, ((1, False), (3, True))):
         chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "frames.skip": skip}
-        config = placed(config_of(**chosen), placement)
+        config = placed(config_of(**chosen), **placement)
         eager = scored(LazyDevice(EAGER), config, tied, features, keep)
         assert np.abs(eager - expected[np.arange(23) // skip * skip]).max() < 1e-4
         for schedule in SCHEDULES if placement["overlapped"] else ():
@@ -112,7 +104,7 @@ def test_a_net_scores_the_same_under_every_schedule(tied, tmp_path):
 
 
 def test_a_wait_between_streams_that_is_left_out_shows(tied, features):
-    config = placed(config_of(), {"overlapped": True})
+    config = placed(config_of(), overlapped=True)
     eager = LazyDevice(EAGER)
     expected = scored(eager, config, tied, features, False)
     # Of the last three blocks: features before the products, products before the scores.
@@ -126,7 +118,7 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied, features):
 
 
 def test_buffers_used_again_too_early_show(tied, features, monkeypatch):
-    config = placed(config_of(), {"overlapped": True})
+    config = placed(config_of(), overlapped=True)
     expected = scored(LazyDevice(EAGER), config, tied, features, False)
 
     made = device_scorer.slot
@@ -207,9 +199,6 @@ def test_whatever_the_search_waits_for_is_no_work_of_the_host():
         assert not any(begin < until and since < end for since, until in waited)
 
 
-# -- several utterances scored together on a device ------------------------------------------------
-
-
 # -- what a device does for the first time happens before it counts --------------------------------
 
 
@@ -264,9 +253,8 @@ def test_scoring_and_search_on_one_device_count_their_own_kernels(tied):
     scorer = scorer_of(tied, device, work)
     search = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
     laws = []
-    for warmed in ((scorer,), (search,)):
-        for one in warmed:
-            one.warm_up()
+    for one in (scorer, search):
+        one.warm_up()
         device.where = "cuda"
         laws.append({**scorer.costs(), **search.costs()})
         device.where = "cpu"

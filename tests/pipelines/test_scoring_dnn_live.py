@@ -48,12 +48,15 @@ def features(frames: int, seed: int = 5) -> Array:
     return np.random.default_rng(seed).normal(0, 3, (frames, 39)).astype(np.float32)
 
 
-def blocks(scorer: Any, features: Array, block: int) -> Iterator[tuple[int, int, Array]]:
-    """First frame, number of frames and the block with the context that the scorer wants by then."""
+def blocks(scorer: Any, features: Array, block: int) -> Iterator[tuple[int, Array]]:
+    """First frame and the block with the context that the scorer wants by then."""
     for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
         padded = with_context(features, scorer.context)
-        yield at, n, padded[at : at + n + sum(scorer.context)]
+        yield at, padded[at : min(at + block, len(features)) + sum(scorer.context)]
+
+
+def in_blocks(scorer: Any, features: Array, block: int) -> Array:
+    return np.concatenate([scorer.score(part, at, LANE).copy() for at, part in blocks(scorer, features, block)])
 
 
 # -- which frame a score comes from -------------------------------------------------------------------
@@ -68,9 +71,9 @@ def test_skipped_frames_to_the_end_of_every_utterance(base, made, rule, block, s
     for number, length in enumerate(LENGTHS):
         given = features(length, number)
         scorer.reset()
-        found = [scorer.score(part, at, LANE).copy() for at, _, part in blocks(scorer, given, block)]
+        found = in_blocks(scorer, given, block)
         heads = [forward(made, given, head) for head in range(skip if rule == "multi-frame" else 1)]
-        for t, row in enumerate(np.concatenate(found)):
+        for t, row in enumerate(found):
             behind = t % skip
             expected = heads[behind if rule == "multi-frame" else 0][t - behind]
             assert np.abs(row - expected).max() < NAT
@@ -116,9 +119,8 @@ def test_smaller_nets_are_those_that_the_settings_say(base, made):
     for way, make in (("low-rank", shrink.low_rank), ("sparse", shrink.sparse)):
         config = assign(base, {"dnn.shrink": way, "dnn.share": 0.4})
         scorer = build_scorer(config, model())
-        (((_, _, part)),) = blocks(scorer, given, 9)
         expected = forward(make(made, 0.4), given)
-        assert np.abs(scorer.score(part, 0, LANE) - expected).max() < NAT
+        assert np.abs(in_blocks(scorer, given, 9) - expected).max() < NAT
         assert np.abs(expected - forward(made, given)).max() > 100 * NAT
 
 
@@ -176,7 +178,7 @@ def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base):
     lane = recorder.lane("decode", decode=True)
     deeper = assign(base, {"dnn.shrink": "low-rank", "dnn.share": 0.5})
     changed(scorer, deeper)
-    for at, _, part in blocks(scorer, features(16), 16):
+    for at, part in blocks(scorer, features(16), 16):
         scorer.score(part, at, lane)
     used = set(np.frombuffer(lane.take(), SPAN)["stage"].tolist())
     names = {stage.name for stage in recorder.stages if stage.id in used}
@@ -189,27 +191,19 @@ def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base):
 DNN = presets.load("dnn").config
 
 
-def scored(config: Config, features: Array, block: int) -> Array:
-    scorer = build_scorer(config, model())
-    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
-    parts = []
-    for at in range(0, len(features), block):
-        part = padded[at : min(at + block, len(features)) + beyond]
-        parts.append(scorer.score(part, at, NullLane()).copy())
-    return np.concatenate(parts)
-
-
 @each("block", [1, 7, 200])
 def test_a_shipped_net_scores_speech_as_the_formula_does(block):
     shipped = nets.load(nets.find(DNN.dnn.net))
-    found = scored(DNN, speech(), block)
+    found = in_blocks(build_scorer(DNN, model()), speech(), block)
     assert len(speech()) > 64  # more than is scored at once
     chosen = [0, 1, 40, 70, len(speech()) - 1]
     assert np.abs(found - forward(shipped, speech()))[chosen].max() < 2e-3
 
 
 def test_integers_change_scores_by_less_than_the_search_notices():
-    exact, quick = (scored(assign(DNN, {"dnn.dtype": d}), speech(), 16) for d in ("fp32", "int8"))
+    exact, quick = (
+        in_blocks(build_scorer(assign(DNN, {"dnn.dtype": d}), model()), speech(), 16) for d in ("fp32", "int8")
+    )
     exact, quick = (x - x.max(1, keepdims=True) for x in (exact, quick))
     near = exact > -20  # nats below the best: what a beam can keep
     assert np.abs(exact - quick)[near].mean() < 0.15
@@ -229,10 +223,6 @@ def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path):
     for t, (start, head) in enumerate([(5, 0), (6, 0), (6, 1), (8, 0), (8, 1)]):
         expected = forward(made, speech()[:20], head)[start]
         assert np.abs(found[t] - expected).max() < 2e-3
-    four = assign(config, {"frames.skip": 4, "frames.rule": "multi-frame"})
-    assert scorer.needs(four) is not None
-    with pytest.raises(ModelError, match=r"answers for 2 frames at once; .* needs 4"):
-        scorer.make_ready(four, lambda *_: None, lambda: False)
 
 
 def test_what_cannot_be_says_why(tmp_path):

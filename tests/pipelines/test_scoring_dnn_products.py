@@ -18,7 +18,6 @@ from pipelines.scoring.dnn import QuantisedNet, integers
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 from pipelines.scoring.dnn.products import PRODUCTS
-from pipelines.scoring.dnn.products.base import Product
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, Bytes, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, has_feature
 from profiler.arrays import Array
@@ -310,38 +309,16 @@ def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkey
 # -- products of the weights that are not zero against float64 -------------------------------------
 
 
-SPARSE = ("blocks", "csr")
-MAX_ROWS_SPARSE = 48
-
-
-def made_sparse(name: str, weight: Array, threads: int = 1) -> Product:
-    return PRODUCTS[name](weight, threads, MAX_ROWS_SPARSE)
-
-
-def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:
-    """Weights of which about `kept` are left; the biases in the last column stay."""
-    rng = np.random.default_rng(seed)
-    weight = rng.standard_normal((outputs, inputs + 1)).astype(np.float32)
-    weight[:, :-1][rng.random((outputs, inputs)) >= kept] = 0
-    return weight
-
-
-def multiplied(product: Product, x: Array, turned: bool) -> Array:
-    """Multiply x f32 [inputs + 1, n], laid out as the first layer's frames or, if `turned`, as those of the others."""
-    x = np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
-    out = np.full((product.shape[0], x.shape[1]), np.nan, np.float32)
-    product.multiply(x, out)
-    return out
-
-
 def test_only_what_is_there_is_stored_and_counted():
-    weight = cut(40, 50, 0.2)
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((40, 51)).astype(np.float32)
+    weight[:, :-1][rng.random((40, 50)) >= 0.2] = 0
     weights = np.count_nonzero(weight)
-    csr = made_sparse("csr", weight)
+    csr = PRODUCTS["csr"](weight, 1, 48)
     assert csr.nbytes == weights * (4 + 2) + 41 * 8
     padded = np.concatenate([weight, np.zeros((8, 51), np.float32)])
     taken = int(padded.reshape(3, 16, 51).any(1).sum())
-    blocks = made_sparse("blocks", weight)
+    blocks = PRODUCTS["blocks"](weight, 1, 48)
     assert blocks.nbytes == taken * (16 * 4 + 2) + 4 * 8
     assert 0 < taken < 3 * 51
     for product, multiplied in ((csr, weights), (blocks, 16 * taken)):
@@ -354,12 +331,14 @@ def test_only_what_is_there_is_stored_and_counted():
                 assert times * product.nbytes < least <= most
 
 
-@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("name", ["blocks", "csr"])
 def test_more_inputs_than_16_bits_tell_apart_are_refused(name):
     with pytest.raises(BadInput, match=rf"65536 inputs; dnn\.product={name} takes at most 65535"):
-        made_sparse(name, np.zeros((1, 65_537), np.float32))
+        PRODUCTS[name](np.zeros((1, 65_537), np.float32), 1, 48)
     last = np.zeros((1, 65_536), np.float32)
     last[0, 65_535] = 2.0
     x = np.zeros((65_536, 2), np.float32)
     x[65_535] = 3.0
-    assert multiplied(made_sparse(name, last), x, False).tolist() == [[6.0, 6.0]]
+    out = np.zeros((1, 2), np.float32)
+    PRODUCTS[name](last, 1, 48).multiply(x, out)
+    assert out.tolist() == [[6.0, 6.0]]
