@@ -38,19 +38,14 @@ __all__ = ["Recording", "compare", "open_session"]
 
 
 def open_session(path: str | os.PathLike[str]) -> Recording:
-    """Open a session file, finished or still being recorded.
-
-    Raises:
-        SessionError: with one sentence, when it cannot be read.
-    """
+    """Open a session file, finished or still being recorded; SessionError (one sentence) when it cannot be read."""
     return Recording(Session.open(path))
 
 
 def compare(a: Recording, b: Recording | None = None) -> Comparison:
     """Compare two sessions, or the arms of one that `asrscope ab` recorded: ratios with intervals and verdicts.
 
-    Raises:
-        BadInput: with one sentence, when they have no utterance in common or `a` alone has no arms.
+    BadInput (one sentence) when they have no utterance in common or `a` alone has no arms.
     """
     from profiler.analysis.comparison import compare as comparison
 
@@ -58,14 +53,10 @@ def compare(a: Recording, b: Recording | None = None) -> Comparison:
 
 
 class Recording(AbstractContextManager["Recording"]):
-    """An open session. Close it, or use it in a `with` statement.
-
-    Attributes:
-        session: the reader: stages, lanes, markers, configurations, samples and what else the file holds.
-    """
+    """An open session. Close it, or use it in a `with` statement."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
+        self.session = session  # The reader: stages, lanes, markers, configurations, samples and what else there is
         self._track = CostTrack()
         self._track.update(session)
 
@@ -127,11 +118,7 @@ class Recording(AbstractContextManager["Recording"]):
         return statistics(self.session, self._track, name or WHOLE, 0, self.frames)
 
     def predict(self, factors: Mapping[str, float]) -> Prediction:
-        """Predict the time with stages, groups or parts of scoring scaled: 0 is free, 0.5 twice as fast.
-
-        Raises:
-            BadInput: with one sentence, when a name is none of the session's.
-        """
+        """Predict the time with stages, groups or parts of scoring scaled: 0 is free; BadInput for an unknown name."""
         return scaled(unchanged(self.breakdown()), factors.items())
 
     # -- words -----------------------------------------------------------------------------------
@@ -172,11 +159,7 @@ class Recording(AbstractContextManager["Recording"]):
         return table
 
     def report(self, select: Sequence[str] = ()) -> Tree:
-        """The JSON object of `asrscope report` for this session; `select`: of what, as its `--select` takes it.
-
-        Raises:
-            BadInput: with one sentence, when something selected is not in the session.
-        """
+        """The JSON object of `asrscope report`; `select`: as for `--select`, BadInput for what is not there."""
         from app.export.markdown import details
         from app.model.report import report
         from app.pictures.request import selected_of

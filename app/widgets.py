@@ -233,12 +233,10 @@ def draw_arrow(widget: QWidget) -> None:
 
 
 class DropButton(Button):
-    """A button with the arrow of a list, whose text loses its middle where it is wider than the button.
-
-    `room`: pixels for border, padding and arrow.
-    """
+    """A button with the arrow of a list, whose text loses its middle where it is wider than the button."""
 
     def __init__(self, room: int) -> None:
+        """`room`: pixels for border, padding and arrow."""
         super().__init__()
         self.setProperty("drop", True)
         self._room, self._parts, self.full = room, ("", "", ""), ""

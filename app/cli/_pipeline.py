@@ -76,13 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
 
 
 def preset(arguments: argparse.Namespace) -> Preset:
-    """The chosen preset or configuration file, with the --set assignments applied.
-
-    A shipped preset loops for the window alone: nobody watches here, and a command is expected to end.
-    """
+    """The chosen preset or configuration file, with the --set assignments applied."""
     if arguments.config is not None:
         chosen = presets.from_file(arguments.config)
     else:
+        # It loops for the window alone: nobody watches here, and a command is expected to end.
         chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
         chosen = replace(chosen, config=settings.replace(chosen.config, "loop", False))
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)

@@ -94,10 +94,7 @@ class Again:
 
 
 def prepare(session: Session, moved: Mapping[str, Value] | None = None) -> Again:
-    """Find what to run again, with the settings `moved` of files that lie elsewhere now, if they are to be found.
-
-    BadInput (one sentence) if there is nothing to start from.
-    """
+    """What to run again, with the settings `moved` of files that are elsewhere now; BadInput if there is nothing."""
     from pipelines.experiments import rerun
     from profiler.analysis.track import CostTrack
 

@@ -93,10 +93,7 @@ def verbs() -> dict[str, ModuleType]:
 
 
 def about(module: ModuleType) -> str:
-    """The help of a verb: its docstring, read from the source if Python dropped it (-OO).
-
-    Examples are set in by four, also where the formatter moved them to the margin.
-    """
+    """The help of a verb: its docstring, read from the source if Python dropped it (-OO); examples are indented."""
     text = module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
     return re.sub(r"^(?=asrscope )", "    ", textwrap.dedent(text).strip(), flags=re.MULTILINE)
 

@@ -64,16 +64,13 @@ def is_audio(path: Path) -> bool:
 
 
 def bundled() -> AudioChoice | None:
-    """The synthetic voices that ship with the program, or None without them: short ones first, rare names last.
-
-    A user who flips a switch after some seconds then has whole utterances to compare; rare names are recognised badly.
-    """
+    """The synthetic voices that ship with the program, or None without them: short ones first, rare names last."""
     return _shipped(assets.path("speech"))
 
 
 @cache
 def _shipped(folder: Path) -> AudioChoice | None:
-    # Asked for each time that an action may have become available; what ships stays as it is.
+    # Who flips a switch soon has whole utterances to compare then; rare names are recognised badly.
     voices = sorted(audio_in(folder), key=lambda path: (path.stem == NAMES, path.stat().st_size))
     return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True) if voices else None
 

@@ -24,10 +24,7 @@ LISTED: Final = 100  # Utterances with other words that are listed; more are cou
 
 
 def differing_words(compared: Comparison) -> Tree:
-    """The utterances whose recognised words differ: of how many, their number, and the LISTED worst.
-
-    The worst is where B has most errors more than A; those without a transcript come last.
-    """
+    """The utterances whose recognised words differ: of how many, their number, and those where B is worst, LISTED."""
     both = list(zip(compared.decoded_a, compared.decoded_b, strict=True))
     rows = [
         {"id": a.name, "reference": a.reference, "a": words_a, "b": words_b, "errors_a": a.errors, "errors_b": b.errors}
@@ -35,7 +32,7 @@ def differing_words(compared: Comparison) -> Tree:
         if wer.words(words_a := a.hypothesis or "") != wer.words(words_b := b.hypothesis or "")
     ]
 
-    def more_errors(row: Tree) -> float:
+    def more_errors(row: Tree) -> float:  # Without a transcript they come last
         a, b = row["errors_a"], row["errors_b"]
         return -np.inf if a is None or b is None else b - a
 

@@ -222,15 +222,12 @@ class Pipeline(QObject):
             self.replaced.emit()
 
     def adopt(self, tree: Mapping[str, object], preset: str, session: Path | None = None) -> None:
-        """Take the settings that `session` was recorded with: the form shows them, the next run repeats them.
-
-        Settings of another version, and any session opened during a run, leave things as they are.
-        """
+        """Take the settings that `session` was recorded with: the form shows them, the next run repeats them."""
         if self.running is not None:
             return
         try:
             wanted = settings.from_dict(tree)
-        except ConfigError:
+        except ConfigError:  # of another version
             return
         if session is not None:
             wanted = settings.found_again(wanted, session)

@@ -139,10 +139,7 @@ class Playhead(QObject):
     # -- opening and closing ---------------------------------------------------------------
 
     def open(self, path: str | Path) -> None:
-        """Show the session at ``path``, recorded or being recorded.
-
-        Raises ``SessionError`` (one sentence) when it cannot be read; what was shown before stays.
-        """
+        """Show a session, recorded or being recorded; SessionError when it cannot be read: what was shown stays."""
         from profiler.analysis.track import CostTrack
         from profiler.session.errors import SessionError
         from profiler.session.reader import Session

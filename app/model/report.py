@@ -174,10 +174,7 @@ def words(count: ErrorCount | None) -> dict[str, Any]:
 
 
 def configurations(session: Session, utterances: Sequence[Utterance]) -> list[dict[str, Any]]:
-    """Every configuration of the session: its epochs, what differs from the first one, and errors in utterances.
-
-    Without those of an A/B within the run.
-    """
+    """Every configuration: its epochs, what differs from the first one, and errors outside an A/B within the run."""
     from app.model.configurations import differing, every, turns_within
     from pipelines.audio.word_errors import word_errors
 

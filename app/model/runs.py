@@ -1,7 +1,4 @@
-"""Starting runs: what the next one decodes, and where, and whether it is the demo; the settings are the pipeline's.
-
-It begins if nothing else is under way.
-"""
+"""Starting runs: what the next one decodes, and where, and whether it is the demo; the settings are the pipeline's."""
 
 from __future__ import annotations
 

@@ -36,10 +36,7 @@ SHORTEST_S: Final = 0.05
 
 
 class SetUp:
-    """One set-up; times are those of a clock that the caller reads.
-
-    `usual`: seconds of each phase, as far as they are known from the set-up before.
-    """
+    """One set-up; times are those of the caller's clock, `usual`: seconds of each phase, as far as they are known."""
 
     def __init__(self, now: float, usual: Sequence[float] = ()) -> None:
         known = [s for s in usual if math.isfinite(s) and s >= 0.0]
@@ -90,11 +87,9 @@ class SetUp:
         return self._shown
 
     def left_to_show(self, now: float) -> int | None:
-        """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say.
-
-        Nobody knows them while a phase takes longer than usual and does not say how much of it is done.
-        """
+        """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say."""
         left = self.left_s(now)
+        # Nobody knows while a phase takes longer than usual and does not say how much of it is done.
         late = not self._within and now - self._begun > LATE * self._usual[self._phase] + SOON_S
         if now - self._start < SOON_S or left < SOON_S or late:
             return None

@@ -52,16 +52,13 @@ def pieces_of(utterances: Iterable[Utterance], first: int, last: int) -> Iterato
 
 
 def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
-    """Samples and rate of the frames [begin, end) of an utterance; SoundError says why there are none.
-
-    All of an utterance goes on to its end: the last 10 to 25 ms make no frame.
-    """
+    """Samples and rate of the frames [begin, end) of an utterance; SoundError says why there are none."""
     import numpy as np
     import soundfile
 
     part = utterance.part
     start_s, length_s = float(part.get("begin_s") or 0.0) + begin * FRAME_S, (end - begin) * FRAME_S
-    if end == utterance.n_frames:
+    if end == utterance.n_frames:  # the last 10 to 25 ms make no frame
         length_s = max(utterance.audio_s - begin * FRAME_S, length_s)
     if length_s > LONGEST_S:
         raise SoundError(TOO_LONG)

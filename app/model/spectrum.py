@@ -105,10 +105,7 @@ class Spectra:
             yield
 
     def levels(self, chunks: Iterable[Chunk], edges: F64) -> Array:
-        """Loudest level per column and band, int8 [columns, BANDS]; ABSENT_DB where nothing was read.
-
-        `edges`: of the columns in frames [columns + 1], rising.
-        """
+        """Loudest level per column between `edges` (frames, rising) and band, int8 [columns, BANDS], or ABSENT_DB."""
         begin, end = int(np.floor(edges[0])), int(np.ceil(edges[-1]))
         frames = np.full((end - begin, BANDS), ABSENT_DB, np.int8)
         for chunk in chunks:

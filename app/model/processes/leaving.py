@@ -1,7 +1,4 @@
-"""Measurements take turns; terminated ones may still remove their temporary files, which the next one waits for.
-
-A process that compiles a kernel reacts to the signal seconds later. Only the end of the program waits for it, too.
-"""
+"""Measurements take turns; a terminated one may still remove its files, seconds later, which the next one waits for."""
 
 from __future__ import annotations
 
