@@ -190,10 +190,7 @@ def confirm(
     progress: Progress,
     cancelled: Callable[[], bool],
 ) -> Confirmation:
-    """Rerun the stage of `row` (of a session that ran with `config`) with each change, interleaved.
-
-    Raises Cancelled, BadInput and what `recogniser.build` raises.
-    """
+    """Rerun the stage of `row` (of a session that ran with `config`) with each change, interleaved."""
     counts = {name: n for name, n in row.work.items() if name != "frames" and n}
     per_work = max(counts, key=lambda name: counts[name], default="")
     wanted = changes(config, row.name, row.group, per_work)

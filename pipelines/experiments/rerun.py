@@ -247,11 +247,7 @@ def _rounds(budget_s: float, progress: Progress) -> Iterator[int]:
 def _runners(
     arms: Sequence[Arm], roof_table: RoofTable, progress: Progress, cancelled: Callable[[], bool]
 ) -> list[Runner]:
-    """What decodes by each of `arms`, built one after the other.
-
-    Those that differ in live settings alone share a recogniser, and with it the places of its data. Raises Cancelled,
-    and what `recogniser.build` raises.
-    """
+    """What decodes by each of `arms`; those that differ in live settings alone share a recogniser with its data."""
     live = {option.key: option.default for option in settings.options() if option.live}
     made: list[tuple[Config, Recogniser]] = []
     runners = []

@@ -48,11 +48,7 @@ class Scoring:
     """
 
     def __init__(self, config: Config, desk: Desk, seconds: float = 0.0, frames: int = 0) -> None:
-        """`config`: that of all variants, but for live settings. Speech: `seconds`, or the first `frames` of the first
-        utterance.
-
-        Raises ModelError or Cancelled.
-        """
+        """`config`: that of all variants, but for live settings. Speech: `seconds`, or `frames` of an utterance."""
         from pipelines.models.opening import open_model
         from pipelines.scoring import build_scorer
 
@@ -152,10 +148,7 @@ class NetResult(SweepResult, frozen=True, kw_only=True):
 def decoded(
     base: Mapping[str, Value], variants: Mapping[str, Mapping[str, Value]], speech_s: float, desk: Desk
 ) -> dict[str, Decoded]:
-    """Decode real speech by every variant; "" is the reference, exact scoring by `base`.
-
-    Variants change live settings of `base` only. Raises ModelError, ConfigError or Cancelled.
-    """
+    """Decode real speech by every variant of live settings of `base`; "" is the reference, exact scoring by `base`."""
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
 
@@ -184,11 +177,7 @@ def compared(
     frames: int,
     seconds: float,
 ) -> NetResult:
-    """Decode speech by `base`, called `whole`, and by others, whose best senones are compared with it; then time all.
-
-    Raises what `decoded` does.
-    """
-
+    """Decode speech by `base`, called `whole`, and by others, whose best senones are compared; then time all."""
     with desk.part(0.0, 0.75):
         found = decoded(base, others, speech_s, desk)
     scoring = Scoring(assign(Config(), base), desk, frames=frames)

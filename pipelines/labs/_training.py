@@ -125,10 +125,7 @@ def data(desk: Desk) -> Path:
 
 
 def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:
-    """Do `job` on the shipped voices; the curve of each task, and the spans of its last round.
-
-    Raises what `launch.pieces` does.
-    """
+    """Do `job` on the shipped voices; the curve of each task, and the spans of its last round."""
     from pipelines.training.parallel import launch
     from pipelines.training.parallel.worker import widest
 

@@ -73,19 +73,13 @@ def _clock_hz(result: SweepResult) -> float:
     return result.counts["cycles"] / result.timings.time(CLOCK)
 
 
-def _per_cycle(result: SweepResult) -> Ratio:
-    """Operations of one core in a cycle, over those of a GPU's core."""
+def judge(result: SweepResult) -> Finding:
     timings = result.timings
     clock = between(timings.rounds(CLOCK), lambda s: result.counts["cycles"] / s)
-    rate = between(timings.rounds(ONE), lambda s: flops_per_s(timings.size(ONE), s))
-    middle = rate.value / clock.value / A_CORE
-    return Ratio(middle, rate.low / clock.high / A_CORE, rate.high / clock.low / A_CORE)
-
-
-def judge(result: SweepResult) -> Finding:
-    ratio = _per_cycle(result)
+    rate = between(timings.rounds(ONE), lambda s: flops_per_s(timings.size(ONE), s) / A_CORE)
+    ratio = Ratio(rate.value / clock.value, rate.low / clock.high, rate.high / clock.low)
     hz, cores = _clock_hz(result), round(result.counts["cores"])
-    rates = {name: flops_per_s(n, result.timings.time(name)) for name, n in result.timings.cells() if name != CLOCK}
+    rates = {name: flops_per_s(n, timings.time(name)) for name, n in timings.cells() if name != CLOCK}
     every, there = rates[EVERY], rates.get(DEVICE)
     k80 = K80_HZ * K80_CORES
     by_count, by_work = k80 / (hz * cores), k80 * A_CORE / every

@@ -70,10 +70,7 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
-    """Return output errors [frames, senones] and the last hidden layer [frames, width] of up to `count` frames.
-
-    Raises BadInput if the speech has too few frames.
-    """
+    """Return output errors [frames, senones] and the last hidden layer [frames, width] of up to `count` frames."""
     from pipelines.audio import loading
     from pipelines.config import Config
     from pipelines.frontend.mfcc import Mfcc

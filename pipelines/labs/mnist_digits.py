@@ -256,7 +256,9 @@ def judge(result: Result) -> Finding:
         )
         return Finding(IMPOSSIBLE, why, figures)
     gains = gains_of(result)
-    verdict = all_of(at_least(gains["small"], 1.0), at_least(_over(result), 1.0))
+    # Gains are no times; their inverses, round by round, behave as such.
+    inverses = (np.divide(result.there[n].seconds, result.here[n].seconds).tolist() for n in MODELS)
+    verdict = all_of(at_least(gains["small"], 1.0), at_least(ratio(*inverses), 1.0))
     why = (
         f"{result.device} trains the small model {ci(gains['small'])} times as fast and the large one "
         f"{ci(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
@@ -264,13 +266,6 @@ def judge(result: Result) -> Finding:
     )
     figures |= {f"gain_{name}": value(gain) for name, gain in gains.items()}
     return Finding(verdict, why, figures)
-
-
-def _over(result: Result) -> Ratio | None:
-    """The large model's gain over the small one's, of the same rounds."""
-    # Gains are no times; their inverses, round by round, behave as such.
-    small, large = (np.divide(result.there[n].seconds, result.here[n].seconds).tolist() for n in MODELS)
-    return ratio(small, large)
 
 
 def picture(result: Result) -> Chart:

@@ -12,7 +12,7 @@ from pipelines.config import Config, assign
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly, setting
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import Ratio, ci, percent, saved, scaled, value
+from pipelines.labs.figures import ci, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, key
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.arrays import Array
@@ -129,7 +129,9 @@ def judge(result: SweepResult) -> Finding:
     size = codebooks(result)[-1]
     flat, tree = f"flat {size}", f"tree {size}"
     whole = timings.ratio(tree, FULL)
-    by_exp = of_saving(timings.ratio(BEST, FULL), whole)
+    by_exp = None  # Of what the look-up saves, the share that the best Gaussian alone saves too
+    if whole is not None and whole.ratio < 1.0:
+        by_exp = scaled(saved(timings.ratio(BEST, FULL)), 1 / (1.0 - whole.ratio))
     why = (
         f"Going down a tree of {size} codewords takes {ci(whole)} of the time of all Gaussians; exp makes up "
         f"{percent(by_exp)} of what that saves, the rest is Gaussians that are neither read nor computed. But only "
@@ -145,11 +147,6 @@ def judge(result: SweepResult) -> Finding:
         numbers[f"{name}_same_best"] = same_best[variant]
         numbers[f"{name}_bytes_per_frame"] = result.by_variant["bytes_read"][variant]
     return Finding(all_of(at_most(whole, 1.0), at_most(by_exp, 0.5)), why, numbers)
-
-
-def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
-    """Share of the look-up's saving (1 − `whole`) that the best Gaussian alone also saves (1 − `best`)."""
-    return None if whole is None or whole.ratio >= 1.0 else scaled(saved(best), 1 / (1.0 - whole.ratio))
 
 
 def picture(result: SweepResult) -> Chart:

@@ -11,12 +11,13 @@ Only a finished model replaces the one before; it says in its `origin` on what i
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ from pipelines.models.derived import Progress
 from pipelines.models.estimation import Frames
 from pipelines.models.single_stream import no_frames
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import Scorer, build_scorer
+from pipelines.scoring import build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
 from pipelines.training.corpus.data import SENTENCES, CorpusError, sentences
 from profiler.arrays import Array
@@ -162,7 +163,7 @@ def _aligned(
     recipe = {"frames": RECIPE, "sharing": [NEIGHBOURS, SHARPNESS, ALIGNED_SHARE]}
     folder = cache_dir("training") / f"frames-{derived.key(base, recipe)}"
     folder.mkdir(exist_ok=True)
-    maker = _Maker(base)
+    maker = functools.cache(lambda: _Maker(base))  # made when it is first used
     wanted, n = hours * FRAMES_PER_HOUR, 0
     for at in range(0, len(speech.utterances), BATCH):
         if n >= wanted:
@@ -174,7 +175,7 @@ def _aligned(
         try:
             batch = Batch(**cache.read(path).arrays)
         except cache.CacheError:
-            batch = maker.batch(utterances, cancelled)
+            batch = maker().batch(utterances, cancelled)
             cache.clear(path)
             cache.write(path, batch._asdict(), {})
         n += len(batch.features)
@@ -182,22 +183,15 @@ def _aligned(
 
 
 class _Maker:
-    """Aligns utterances; what it needs is made when it is first used."""
+    """Aligns utterances."""
 
     def __init__(self, base: AcousticModel) -> None:
-        self._base = base
+        self._aligner = Aligner(base.mdef, base.transitions, dictionary.default())
+        self._scorer = build_scorer(Config(block=64), base)
         self._frontend = Mfcc(base.feat_params, transform=base.transform)
         state = base.mdef.senone_phone.astype(np.int64) * 8 + base.mdef.senone_state
         groups = [np.flatnonzero(state == s) for s in np.unique(state)]
         self._siblings = {int(senone): group for group in groups for senone in group}
-
-    @cached_property
-    def _aligner(self) -> Aligner:
-        return Aligner(self._base.mdef, self._base.transitions, dictionary.default())
-
-    @cached_property
-    def _scorer(self) -> Scorer:
-        return build_scorer(Config(block=64), self._base)
 
     def batch(self, utterances: list[Utterance], cancelled: Callable[[], bool]) -> Batch:
         columns = 1 + NEIGHBOURS

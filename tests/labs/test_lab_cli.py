@@ -63,7 +63,9 @@ def test_one_lab_is_run_and_said(capsys, tmp_path):
     assert row["said"][0]["value"] == -0.5
     status, out, _ = run_cli(capsys, "show", str(out_file))
     assert status == 0
-    assert labs.load(NAME).claim in out
+    assert f"{NAME}: {labs.load(NAME).claim} (Dive into Deep Learning, § 12.5)" in out
+    assert f"claimed -0.5, here {row['figures']['slope']:.3g}" in out
+    assert "note" not in out
     status, out, _ = run_cli(capsys, "show", str(out_file), "--json")
     assert json.loads(out)["lab"]["figures"] == row["figures"]
 

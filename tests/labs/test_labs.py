@@ -21,11 +21,6 @@ from tests.each import each
 from tests.labs.contract import at_size, timings
 
 
-def test_a_name_that_is_none_gets_the_nearest():
-    with pytest.raises(BadInput, match="did you mean matrix-orders"):
-        labs.load("matrix-order")
-
-
 class Few(Parameters, frozen=True, kw_only=True):
     pass
 
@@ -167,25 +162,6 @@ def test_progress_of_a_part_is_part_of_the_whole():
 )
 def test_a_strangers_fact_is_no_lab(fact):
     assert record.read({"lab": fact}) is None
-
-
-def test_parameters_that_do_not_fit_are_named():
-    lab = labs.load("matrix-orders")
-    with pytest.raises(BadInput, match="one of n, block, largest"):
-        running.assignments_of(lab.parameters, ["m=3"])
-    with pytest.raises(BadInput, match="n must be a whole number from 8 to 512, not '0'"):
-        running.assignments_of(lab.parameters, ["n=0"])
-    assert running.assignments_of(lab.parameters, ["n=32"]) == {"n": 32}
-
-
-def test_a_run_as_text_holds_the_claims_number_against_ours():
-    finding = Finding("holds here", "So it is.", {"slope": -0.5})
-    lab = labs.load("gradient-noise")
-    run = record.Record("gradient-noise", lab, lab.parameters, None, finding)
-    first, *rest = record.lines(run)
-    assert first == f"gradient-noise: {lab.claim} (Dive into Deep Learning, § 12.5)"
-    assert any("claimed -0.5, here -0.5" in line for line in rest)
-    assert "note" not in " ".join(rest)
 
 
 # -- how an interval decides on a claim ------------------------------------------------------------

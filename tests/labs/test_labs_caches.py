@@ -253,12 +253,6 @@ def test_the_posteriors_are_those_of_float64():
     assert posteriors == pytest.approx(right / right.sum(axis=1, keepdims=True), abs=1e-4)
 
 
-def test_the_minibatch_of_the_claim_is_marked_where_it_is_drawn():
-    each = [[1.0, 1.1, 0.9]] * 8
-    found = gradient_noise.Result(frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each)
-    assert gradient_noise.LAB.picture(found).layers[-1].value == 128
-
-
 def test_too_little_speech_is_refused(tmp_path):
     import soundfile
 

@@ -50,10 +50,7 @@ class Lessons:
         return len(self.taught.known)
 
     def batch(self, number: int, size: int, share: int = 0, shares: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-        """Minibatch `number` of `size` examples, or one of its equal shares; epoch after epoch, each in its own order.
-
-        Raises BadInput if a minibatch is larger than the data.
-        """
+        """Minibatch `number` of `size` examples, or one of its equal shares; each epoch in an order of its own."""
         if size > len(self):
             raise BadInput(f"A minibatch of {size} needs as many examples, and there are {len(self)}.")
         epoch, place = divmod(number, len(self) // size)

@@ -44,8 +44,9 @@ class Setting:
 class Training(ABC):
     """A net on its way, in one of its workers: the layers that this one has, and the number of its next minibatch."""
 
-    def __init__(self, task: Task, setting: Setting, net: Layers, number: int = 0) -> None:
-        self._task, self._setting, self._net, self._number = task, setting, net, number
+    def __init__(self, task: Task, setting: Setting, net: Layers | None = None, number: int = 0) -> None:
+        self._task, self._setting, self._number = task, setting, number
+        self._net = net or Layers(setting.card, task.seed, setting.device)
         self._peers, self._lessons = setting.peers, setting.lessons
         self._doing = setting.peers.diary.doing
 
@@ -62,9 +63,6 @@ class Synchronous(Training):
 
     With one worker it is plain minibatch SGD.
     """
-
-    def __init__(self, task: Task, setting: Setting) -> None:
-        super().__init__(task, setting, Layers(setting.card, task.seed, setting.device))
 
     def piece(self, batches: int) -> Done:
         """Each minibatch is one update; shares must be equal for the mean to be that of the whole."""
@@ -118,7 +116,7 @@ class Consensus(Training):
     """
 
     def __init__(self, task: Task, setting: Setting) -> None:
-        super().__init__(task, setting, Layers(setting.card, task.seed, setting.device), setting.peers.rank)
+        super().__init__(task, setting, number=setting.peers.rank)
         self._admm = Admm(setting.peers, self._net.vector, task.rho)
 
     def piece(self, batches: int) -> Done:
