@@ -64,7 +64,6 @@ NO_FONT: Final = (
 
 _OF_FONTS: Final = "OpenType support missing"
 _OF_NO_USE: Final = "propagateSizeHints"  # What the offscreen platform says of every change of size
-
 _MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)  # Requested by environment variables
 
 _passed_on: set[str] = set()  # Sentences of this process

@@ -26,9 +26,7 @@ from app.window.main_window import MainWindow
 from app.window.notices import Notices
 
 CRASH_LOG = "crash.log"
-
 MAX_LOG_BYTES = 1 << 20  # A log longer than this is restarted
-
 RARELY = 1000  # Looks at the younger objects per look at all of them: an hour of a live run has about as many
 CLEAN_UP_MS = 2000  # After a session was closed: when the one that took its place has been drawn
 MAX_FAULTS = 50  # Maximum number of distinct faults that are reported

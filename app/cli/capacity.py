@@ -46,7 +46,6 @@ CHUNK_MS: Final = 160  # Where the settings have no streaming
 DELAY: Final = "without_emission"
 MOST_STREAMS: Final = 4096
 LONGEST_S: Final = 3600.0
-
 MOST_SOUND_S: Final = 600.0  # Of the sound that is given; it is repeated anyway
 
 

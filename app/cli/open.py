@@ -38,7 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes pictures."
-
 ANSWER_SECONDS: Final = 3.0  # How long to wait for a display on another machine
 
 OF_DISPLAY: Final = {  # What Qt loads for a window on X, with Debian's packages: as in `.ci/system-libraries`
@@ -61,7 +60,6 @@ OF_DISPLAY: Final = {  # What Qt loads for a window on X, with Debian's packages
 
 X_PORT: Final = 6000  # Of display 0 (X(7)); local sockets are in X_SOCKETS, on Linux also without a file
 X_SOCKETS: Final = "/tmp/.X11-unix/X"
-
 _X_NAME: Final = re.compile(r"(?:\w+/)?(?P<host>.*):(?P<number>\d{1,4})(?:\.\d+)?")
 
 

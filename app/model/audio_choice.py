@@ -25,10 +25,8 @@ WORDS = ("transcript", "sentence", "text", "transcription")
 """A CSV or JSON file counts as transcripts if one of these is a column title, or a name in its first line."""
 
 NAMES = "07-awb-names"
-
 MOST_LOOKED_INTO = 100  # Files whose beginning is read: ten thousand on a slow disk would hold up the window
 HEAD_BYTES, ANY_SIZE = 4096, 1 << 62
-
 NIST = b"NIST_1A\n"  # How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too
 
 

@@ -36,7 +36,6 @@ SLOWER: Final = 1.1  # Growth of the processor time of a chunk from which the se
 OTHERS: Final = 0.1  # Share of the cores that other programs take from which the sentence names them as the reason
 ENOUGH_WORDS: Final = 100  # Of fewer, p99 is the longest
 HOUR_S: Final = 3600.0
-
 LARGEST: Final = 256 * MIB  # Bytes of the report of a stream
 EMISSION: Final = PARTS.index("emission")  # Of the latency, what the search waits: the same at any load
 OF_WORDS: Final = ("first_shown", "without_emission", "stable", "final", "time_to_final")  # Since a word's end

@@ -38,10 +38,8 @@ tr = partial(QCoreApplication.translate, "effects")
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
 
 UNSCORED: Final = ErrorCount()
-
 TENFOLD: Final = 9.95  # A factor is given with two significant figures or so; from here on without decimals …
 NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
-
 MOST_TURNS: Final = 99  # More turns than these are not predicted
 
 

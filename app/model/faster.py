@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
 
 ARITHMETIC: Final = "arithmetic"
-
 LEAST: Final = 0.005  # Share of the run below which a stage is not worth a try
 
 

@@ -13,7 +13,6 @@ from app.model.runs import Runs
 from pipelines.config import MIXTURES, Config, presets
 
 REMEMBERED = "hints"  # Under this key, the ids of hints that are over
-
 SELECTION, BLOCK = "gmm.selection.enabled", "block"
 LARGE_BLOCK = 16
 LADDER = "ladder-1-scalar"

@@ -17,7 +17,6 @@ from app.model.time_axis import Place
 from pipelines.config import Value
 
 LONGEST = 50  # Steps that are remembered
-
 SETTLE_MS = 400  # A place is remembered once nothing has changed for so long
 
 

@@ -18,7 +18,6 @@ from profiler.process import children
 from profiler.session.reader import Session
 
 LABS = tuple(children.python("-m", "pipelines.labs"))
-
 MARK = "-lab-"  # In the names of sessions of labs, before the lab's
 
 

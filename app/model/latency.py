@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 BLOCK_KEY: Final = "block"  # The setting beside which it is shown
-
 LATEST_FRAMES: Final = 3000  # It is that of the last half minute: few enough frames to sum up quickly
 MAX_FRAMES: Final = 1 << 16  # No block and no context is as long as eleven minutes; whatever says so is not believed
 NET_KEY: Final = "dnn.net"

@@ -66,7 +66,6 @@ class Slices(QObject, Generic[Result]):
 
 
 FASTEST_S, SLOWEST_S = 1 / 30, 0.1  # Update between 30 and 10 times a second
-
 SHARE: Final = 0.34  # Part of a core that the process may take: if c between two redraws, they are c / share apart
 WEIGHT: Final = 0.2  # Of the newest interval in a running mean: one expensive update does not hold up the next
 

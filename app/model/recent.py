@@ -31,11 +31,9 @@ FILE: Final = "window.json"
 KEY_FILE: Final = "window.key"
 KEY_BYTES: Final = 32
 MAX_RECENT = 12
-
 EXPORT_FOLDER = "export/folder"  # Key of the folder into which a picture or data were written last
 STUDY = "study"  # Key of the study that was opened last
 LAYOUTS = "layouts"  # Group of the keys of the layouts that the user saved
-
 SESSION_SUFFIX = ".asrs"
 
 Value = str | list[str]

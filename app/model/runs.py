@@ -24,7 +24,6 @@ from profiler.files.paths import new_session_path
 
 HOSTS: Final = "hosts"  # Key of the names of other machines, the last one first
 MOST_HOSTS: Final = 8
-
 DEMO: Final = presets.DEMO  # Preset of the demo: a workload on which the purpose of the program can be seen
 COURSE_OF_DEMO: Final[Mapping[str, Value]] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""

@@ -24,7 +24,6 @@ from profiler.process import children
 
 BY_COMMAND: Final = "asrscope: "  # Before what it says, for a terminal that has many programs
 LONGEST: Final = 1000  # Characters of a line that are passed on
-
 ENDING_MS: Final = 3000  # Milliseconds that a terminated process may take to remove its partial files
 
 

@@ -11,7 +11,6 @@ from app.model.pace import single_shot
 
 PATIENCE_MS: Final = 10_000  # How long a process may take to end before it is ended
 AT_QUIT_MS: Final = 3000  # How long the end of the program waits for it
-
 EXPLAINS: Final = "explain"  # The kind of a process that explains a stage: until it is gone, it computes
 HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 

@@ -22,7 +22,6 @@ from app.model.processes.leaving import HAS_FINISHED, Leaving
 from profiler.process import children
 
 WORKER = tuple(children.python("-m", "pipelines.worker"))
-
 ON_HOST = tuple(children.python("-m", "pipelines.on_host"))  # Needs the name of the machine as well
 STOP_TIMEOUT_MS = 5000  # How long the closing window waits for the worker to finish its session file
 LONGEST_LINE = 1 << 20  # A line longer than this is no event of ours; it is dropped, and memory stays bounded
