@@ -63,8 +63,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 
-set_aside = gc.freeze
-"""What is there now stays, and is not looked through for garbage."""
+set_aside = gc.freeze  # What is there now stays, and is not looked through for garbage
 
 
 YOUNG = 20_000
@@ -86,8 +85,7 @@ LONGEST = (
 
 What has many short processes comes later than COMPILING: each of them would compile for itself meanwhile.
 """
-COMPILING = LONGEST[:2]
-"""They compile kernels that the others need: one those of the search, one those of scoring."""
+COMPILING = LONGEST[:2]  # They compile kernels that the others need: one those of the search, one those of scoring
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

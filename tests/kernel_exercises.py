@@ -58,8 +58,7 @@ class Walls:
 
 Exercise = Callable[[Walls], None]
 EXERCISES: dict[str, Exercise] = {}
-NAMED: dict[str, list[str]] = {}
-"""Kernel → the exercises that run it."""
+NAMED: dict[str, list[str]] = {}  # Kernel → the exercises that run it
 
 
 def runs(module: Any, *kernels: str) -> Callable[[Exercise], Exercise]:

@@ -23,10 +23,8 @@ from tests.bench.campaign.__main__ import KINDS
 from tests.bench.campaign.attack import SESSION, Attack, session
 from tests.conftest import CHECKOUT
 
-SHARE = 1
-"""Attacks of each kind: that its generator and the driver work."""
-ELSEWHERE = {"audio", "kaldi", "models", "nets", "texts", "window"}
-"""Kinds of which other tests try more."""
+SHARE = 1  # Attacks of each kind: that its generator and the driver work
+ELSEWHERE = {"audio", "kaldi", "models", "nets", "texts", "window"}  # Kinds of which other tests try more
 
 
 if not hasattr(os, "pidfd_open"):
@@ -67,8 +65,7 @@ def crash() -> int:
     return 0
 
 
-LITTLE = 100_000_000
-"""Bytes that a command may take here."""
+LITTLE = 100_000_000  # Bytes that a command may take here
 
 
 def hold_memory() -> int:

@@ -125,8 +125,7 @@ def test_the_odd_words_of_each_room_only_become_fewer():
 
 ROOT_SPEECH = Path(str(profiler.__file__)).parent
 OF_SPEECH = re.compile(r"senone|phone|codebook|word_?errors?|\bwer\b|\bgmm\b|\bhmm\b", re.IGNORECASE)
-STORED = {("session/facts.py", "senones")}
-"""Names in the files of sessions: by the module that reads them."""
+STORED = {("session/facts.py", "senones")}  # Names in the files of sessions: by the module that reads them
 
 
 def code_words(source: str) -> Iterator[str]:

@@ -15,8 +15,7 @@ from tests import kernel_exercises, kernel_walls, search_walls
 from tests.kernel_exercises import CHECKED, EXERCISES, NAMED, ROOT, Walls
 from tests.waiting import PATIENCE_S
 
-LONG = ("composition", "speakers")
-"""Their kernels are also between guards in `tests/pipelines/test_kernel_fences.py`."""
+LONG = ("composition", "speakers")  # Their kernels are also between guards in `tests/pipelines/test_kernel_fences.py`
 
 
 @pytest.mark.parametrize("side", ["behind", "before"])

@@ -160,7 +160,6 @@ def kinds_of_roofs(known: Calibration) -> Iterator[Tier]:
 
 
 def _without_torch(known: Calibration, dtype: str) -> str:
-    """Why torch's products of that type have no roof."""
     for missing in known.missing:
         if missing.name == f"gemm.torch {dtype}" or missing.name.startswith("torch on"):
             return missing.reason

@@ -283,7 +283,6 @@ def document(tree: Tree) -> Document:
 
 
 def _quantile(row: Tree, latency: str, quantile: str) -> float | None:
-    """A quantile of a latency of N streams, s; None where it is not known."""
     return (row["latency_s"][latency] or {}).get(quantile)
 
 

@@ -127,7 +127,6 @@ def _model() -> list[Check]:
 
 
 def _optional(name: str, packages: tuple[str, ...], opens: str, missing: str = "") -> list[Check]:
-    """Packages that open what a user may do without."""
     try:
         found = " and ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
     except importlib.metadata.PackageNotFoundError as absent:

@@ -96,7 +96,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _measured(row: StageRow) -> report.Tree:
-    """What a stage took a frame, of what, and by which evidence."""
     return {
         "verdict": row.verdict,
         "evidence": row.evidence,
@@ -140,7 +139,6 @@ def document(tree: report.Tree) -> Document:
 
 
 def _shares(of: report.Tree) -> dict[str, tuple[str, str]]:
-    """Share and interval of each part of a stage's time, by its key."""
     likely, low, high = (of.get(key) or {} for key in ("parts", "parts_low", "parts_high"))
     total = sum(likely.values()) or 1.0
     return {

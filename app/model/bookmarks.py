@@ -48,8 +48,6 @@ class Bookmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Sidecar(msgspec.Struct, forbid_unknown_fields=True):
-    """The tree of the file."""
-
     format: Literal["asrscope bookmarks 1"]
     session: str
     bookmarks: Annotated[list[Bookmark], msgspec.Meta(max_length=MOST)]

@@ -86,8 +86,6 @@ def frame_times(compared: Comparison) -> list[FrameTimes]:
 
 
 class _Side:
-    """The frames of one arm that are compared."""
-
     def __init__(self, arm: Arm, compared: Comparison) -> None:
         self._session: Session = arm.session
         self._track = CostTrack()

@@ -93,7 +93,6 @@ LEAST_BEAM: Final = 6.0
 
 
 def _changes(group: str, config: Config) -> Iterator[Change]:
-    """The changes that attack a group and can be made to these settings."""
     for change in _helpful(group, config):
         with suppress(ConfigError):
             settings.check(settings.assign(config, change.settings))

@@ -131,7 +131,6 @@ class Playhead(QObject):
         return self._desk
 
     def _figures_due(self) -> bool:
-        """Whether the figures of a moving cursor are old enough to be worked out again."""
         age = time.monotonic() - self._desk_made
         old = self._reading != self._desk_key[1][1] if self.live else age >= READ_S
         return old and age >= self._desk_took / DUTY

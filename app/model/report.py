@@ -208,7 +208,6 @@ def _counters(counted: Any) -> dict[str, Any]:
 
 
 def _about_counters(session: Session) -> dict[str, Any] | None:
-    """Which counters were read and what a reading costs; None if counting was off."""
     about = session.meta.get("recorder") or {}
     if "counters" not in about:
         return None

@@ -22,13 +22,9 @@ from tests.fake_clock import FakeClock
 BLOCK = 16
 SAID = "and mister john dashwood had then leisure to consider how much there might be"
 HEARD = "and mister john guess would had then leisure consider how much there might be uh"
-SELECTION_ON, SKIP_ON = 0.36, 0.63
-"""Shares of the run at which the two toggles are flipped."""
-SHARES = (1.0, 0.21, 0.105)
-"""Of the Gaussians, by epoch: those that are scored."""
-OTHERS = 0.03
-"""Of every block: the time in which another program had its processor."""
-
+SELECTION_ON, SKIP_ON = 0.36, 0.63  # Shares of the run at which the two toggles are flipped
+SHARES = (1.0, 0.21, 0.105)  # Of the Gaussians, by epoch: those that are scored
+OTHERS = 0.03  # Of every block: the time in which another program had its processor
 ROOF_TABLE = RoofTable(
     (
         Roof("rate", "gemm", "float32", 1, 0, 100e9, 99e9, 104e9, "op/s"),

@@ -19,8 +19,7 @@ from profiler.spans import Cost, Lane, Linear, Recorder
 from tests.fake_clock import FakeClock
 
 BLOCK, FRAMES = 16, 48
-BEYOND_S = 0.018
-"""What an utterance is longer than its frames."""
+BEYOND_S = 0.018  # What an utterance is longer than its frames
 DROPPED, MISSED, MISPLACED = 3, 2, 1
 NS_PER_READING = 150.0
 

@@ -28,12 +28,8 @@ from tests.waiting import PATIENCE_MS
 
 pytestmark = pytest.mark.slow
 
-DECIDED_MS = 180_000
-"""An A/B goes on for up to forty rounds of five seconds of speech."""
-
-SMALL = QSize(1280, 768)
-"""What a screen of 1280 × 800 leaves a window with a title bar."""
-
+DECIDED_MS = 180_000  # An A/B goes on for up to forty rounds of five seconds of speech
+SMALL = QSize(1280, 768)  # What a screen of 1280 × 800 leaves a window with a title bar
 SPEECH = ("08-kal16-short.flac", "04-kal16-numbers.flac")
 TOGGLE, SELECTION, BLOCK = 0, "gmm.selection.enabled", "block"
 

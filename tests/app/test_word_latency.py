@@ -16,10 +16,8 @@ from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 
 MS = 1_000_000
-FIRST = 100
-"""The run's number of the utterance's first frame."""
-WORDS = (("a", FIRST + 2, 10), ("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26))
-"""They end at 120, 320 and 580 ms."""
+FIRST = 100  # The run's number of the utterance's first frame
+WORDS = (("a", FIRST + 2, 10), ("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26))  # They end at 120, 320 and 580 ms
 
 
 def stream(**changed: object) -> Stream:
