@@ -49,8 +49,7 @@ class Toggle:
     says: Mapping[str, str] = field(default_factory=dict)
 
 
-Traits = dict[str, Any]
-"""What else a setting may have, by the names of `Option`, as `setting` explains it."""
+Traits = dict[str, Any]  # what else a setting may have, by the names of `Option`, as `setting` explains it
 
 
 def setting(title: str, help: str, *, ge: float | None = None, le: float | None = None, **traits: Any) -> msgspec.Meta:

@@ -157,8 +157,7 @@ STRANGE: list[Any] = [
 ]
 
 
-UNSHOWN: list[Any] = [-(10**6000), deep(5000)]
-"""What Python cannot write down."""
+UNSHOWN: list[Any] = [-(10**6000), deep(5000)]  # what Python cannot write down
 
 
 def nodes(tree: dict[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
