@@ -15,9 +15,7 @@ from dataclasses import asdict, dataclass
 from profiler.process import children
 
 KEYS = ("device", "search.device")  # settings with choices that not every machine can make
-
 PATIENCE_S = 120.0  # importing torch from a cold disk takes up to a minute
-
 SEARCH_OBSTACLES = {
     # In torch, min and max of scatter_reduce are not there for int64 on MPS.
     "mps": "torch has no 64-bit scatter-minimum on MPS, which the device search needs"

@@ -36,7 +36,6 @@ from profiler.process import limits, numba_settings, signals
 from profiler.process.children import read_arguments
 
 QUIT: Final = b'{"do": "quit"}\n'
-
 PATIENCE_S: Final = 0.5
 """For a run to notice that it is to stop; then its session is closed without it, since the window waits."""
 

@@ -10,7 +10,6 @@ from profiler.arrays import Array
 
 TABLE_CELLS = 4_000_000
 """Largest table of costs (16 MB) that is filled at once; longer texts are cut in two where they align."""
-
 Step = tuple[int | None, int | None]
 """Indices of a reference word and a hypothesis word; None on the side that has none."""
 

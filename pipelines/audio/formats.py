@@ -13,20 +13,15 @@ SUFFIXES: Final = frozenset((
     *(".aif", ".aiff", ".aifc", ".caf", ".au", ".snd", ".sph", ".voc"),
 ))  # fmt: skip
 """Suffixes that folders and patterns match; a file given by name may have any suffix."""
-
 RAW: Final = frozenset({".raw", ".pcm"})
 """Suffixes of sound without a header, which is read if the setting `audio.raw` says how it lies there."""
-
 CONVERTIBLE: Final = frozenset((
     *(".m4a", ".m4b", ".mp4", ".mov", ".3gp", ".aac", ".ac3", ".wma", ".asf", ".webm", ".mkv"),
     *(".mka", ".amr", ".awb", ".wv", ".ape", ".tta", ".mpc", ".spx", ".ra", ".dsf", ".g722"),
 ))  # fmt: skip
 """Suffixes of sound that is not read and that ffmpeg converts."""
-
 READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64, RF64, VOC and SPH"
 """The formats that are read, in words; more are (`soundfile.available_formats`)."""
-
-
 _WORDS: Final = {"s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT", "f64": "DOUBLE"}
 FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte order of libsndfile
     "u8": ("PCM_U8", "FILE"),
@@ -51,14 +46,10 @@ def raw_format(text: str) -> dict[str, int | str]:
 
 
 WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
-
-
 NIST: Final = b"NIST_1A\n"  # how the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too
 SHORTEN: Final = "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"
 MP3_IN_WAV: Final = 0x55
-
 _CONVERT: Final = "which is not read; ffmpeg converts it: ffmpeg -i FILE FILE.wav"
-
 _FORMATS: Final = (  # place, bytes there, name; all at most 40 bytes from the beginning
     (4, b"ftyp", "an MPEG-4 file (m4a, mp4, mov, 3gp)"),
     (4, b"moov", "a QuickTime file"),
@@ -81,10 +72,8 @@ _FORMATS: Final = (  # place, bytes there, name; all at most 40 bytes from the b
     (0, b".RMF", "a RealMedia file"),
     (0, b".ra\xfd", "a RealAudio file"),
 )
-
 _READ_IN_WAV: Final = frozenset({0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38, 0x40, MP3_IN_WAV, 0xFFFE})
 """Codecs by their numbers in WAV (RFC 2361) that libsndfile reads."""
-
 _IN_WAV: Final = {
     tag: name
     for name, tags in (

@@ -35,7 +35,6 @@ from profiler.spans import Cost
 STAGE = "frontend.audio"
 COST = Cost(unmodelled="a library reads and decodes the file, and what that computes depends on its format")
 """Reading has no cost law: libsndfile and soxr do the work."""
-
 SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats

@@ -34,7 +34,6 @@ MAX_TRANSCRIPT: Final = 400_000
 """Characters said in one file: three hours at four words a second are some 260 000."""
 MIXED: Final = ("", "mix", "mixed", "mono", "both", "all", "average")
 """What stands in place of a channel where all are meant."""
-
 Fields = Mapping[str, object]
 
 

@@ -25,7 +25,6 @@ SAME: Kind = "same"
 SUBSTITUTED: Kind = "substituted"
 DELETED: Kind = "deleted"
 INSERTED: Kind = "inserted"
-
 _SOUNDS = (
     r"laughs?|laughing|laughter|applause|music|coughs?|coughing|sighs?|breath|breathing|noise|background noise|"
     r"inaudible|unintelligible|silence|crosstalk"
@@ -50,7 +49,6 @@ _INVISIBLE = re.compile(
 makes a word longer to the eye alone (Arabic tatweel, N'Ko, Mongolian)."""
 _JOINERS = "\u200c\u200d"
 """They choose the form of neighbouring letters (Indic, Arabic); at the edge of a word they are removed."""
-
 _DOT = re.compile("(?<=[ij])\u0307")
 """Left over from a capital with a dot (Turkish) in small letters, which have one anyway."""
 _SYLLABLES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"

@@ -30,14 +30,10 @@ class Audio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 SOUND = ("audio.channel", "audio.raw")  # settings that decide what is decoded, and not how
-
-
 LONGEST_MS = 5000
 ON: Condition = {"stream.chunk_ms": range(1, LONGEST_MS + 1)}
 ONE_PATH: Condition = {**ON, "search.device": ("cpu",), "search.lattice": (False,)}
 """An endpoint begins a new search, and so another lattice; only the search on the CPU knows its silence."""
-
-
 COST = "Highest cost of the best complete path above that of the best path."
 
 

@@ -9,8 +9,6 @@ import msgspec
 from pipelines.config.options import Toggle, Traits, setting
 
 NET = {"model": ("dnn",)}
-
-
 DNN_NET = setting(
     "Net",
     "The name of a net that ships with the program, or the path of a .safetensors or .onnx file whose card "

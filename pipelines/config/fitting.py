@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT: Final = 4096  # maximum characters of a text setting: no file path is longer
 SHOWN: Final = 60  # characters of an unknown key or value that the message repeats; our longest key has 28
-
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}
 
@@ -85,7 +84,6 @@ KEYS: Final[Mapping[str, str]] = {
     "model.folder": "model_directory",
 }
 """Old or other key → key."""
-
 VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "gmm.senones": {"asked": "active", "asked-ci": "active-ci"},
     "dnn.senones": {"asked": "active", "asked-ahead": "active-ahead"},

@@ -10,8 +10,6 @@ from pipelines.config.conditions import CTC
 from pipelines.config.options import setting
 
 NO_GRAMMAR = {"graph.grammar": ("",)}  # a grammar alone defines what can be recognised
-
-
 VOCABULARY = setting(
     "Vocabulary",
     "How many words can be recognised: the most probable words of the language model that are also in the "

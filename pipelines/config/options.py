@@ -19,10 +19,8 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 Tree = TypeVar("Tree", bound=msgspec.Struct)
-
 Value = bool | int | float | str
 EMPTY = "(empty)"
-
 Condition = Mapping[str, tuple[Any, ...] | range]
 """Settings by key, each with its allowed values; all must hold."""
 

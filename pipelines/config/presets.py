@@ -21,12 +21,9 @@ from profiler.plain import one_line
 DEFAULT = "gmm"
 DEMO: Final = "demo"
 HEARING: Final = "ctc"  # it hears people whom no model here was trained on (docs/measurements.md)
-
 GROUPS: Final = ("", "More mixtures", "Words and grammars", "CTC nets", "Compressed nets", "The ladder")
 """In the order in which they are offered; first those outside any group."""
-
 LONGEST_HEAD = 2_000  # maximum characters of a title or description; the longest that ships has about 300
-
 _TEXTS = ("title", "description", "group", "after")
 
 

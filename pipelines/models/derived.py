@@ -23,7 +23,6 @@ from profiler.errors import Cancelled
 from profiler.files import cache
 
 ARRAYS = ("means", "variances", "weights")
-
 Progress = Callable[[str, float | None], None]
 
 

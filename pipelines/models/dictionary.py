@@ -33,7 +33,6 @@ _COMMENT = (";;;", "##")
 _PROBABILITY = re.compile(r"\d*\.\d+(?:[eE][-+]?\d+)?")
 _STRESSED = re.compile(r"[A-Z]+[0-2]")
 """A vowel of cmudict as CMU publishes it: AH0 is not stressed, AH1 and AH2 are."""
-
 Pronunciation = tuple[str, ...]
 
 

@@ -30,7 +30,6 @@ MEMORY_BYTES: Final = 1_200 << 20
 CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
-
 FACTS: Final = ("card", "input", "output", "nodes", "constants")  # of an `OnnxModel`, that go with its bytes
 SINGLE: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """One thread: time is then the work, and memory what is used of it."""

@@ -43,7 +43,6 @@ LARGEST_STATISTIC = 1e9
 SUFFIXES = (".safetensors", ".onnx")
 MASK, KEPT = ".mask", ".kept"
 BLOCK = 16  # outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32
-
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
 Reach = Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT)]
 

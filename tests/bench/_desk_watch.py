@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 GAP_S: Final = 0.05  # a longer stretch in which the event loop does not come round is felt
-
 LOOK_MS: Final = 10
 SETTLE_S: Final = 5.0
 READY_S: Final = 120.0

@@ -78,7 +78,6 @@ def live(seconds: str) -> dict[str, Any]:
 
 
 FORCED_S: Final = (0.033, 0.05, 0.1, 0.2)  # seconds between two updates of a live run that is measured apart
-
 TURN_S: Final = 3.0
 REST_S: Final = 0.4  # of a turn that is not counted: what the turn before left over
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float | None], None]
 T = TypeVar("T")
-
 LANE = NullLane()
 MB = 1e6
 SCORES_BY = ("scoring", "search", "models", "frontend", "config")

@@ -29,7 +29,6 @@ UTTERANCE_FRAMES: Final = 1000
 WORDS_PER_SECOND: Final = 2.5
 FLUSH_NS: Final = 45_000_000
 SAMPLE_NS: Final = 100_000_000
-
 ROOF_TABLE: Final = RoofTable(
     tuple(
         Roof(kind, name, "float32", 1, size, median, 0.9 * median, 1.1 * median, unit)
@@ -55,7 +54,6 @@ LEAVES: Final = (
     ("search.epsilon", "search", ("arcs",), 80_000, (1_000,)),
     ("search.prune", "search", ("tokens",), 94_000, (5_300,)),
 )
-
 SAMPLES: Final = (
     "process.cpu_percent",
     "process.rss_bytes",

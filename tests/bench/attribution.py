@@ -36,7 +36,6 @@ from tests.bench import corpus
 from tests.bench._rounds import command_line, printed, printing
 
 Tree = Mapping[str, Any]
-
 BLOCKS = (1, 16, 64)
 OFTEN = (16, 48, 64)
 CONFIGURATIONS: dict[str, tuple[str, tuple[int, int, int]]] = {

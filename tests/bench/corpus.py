@@ -90,9 +90,7 @@ if __name__ == "__main__":
 
 HUMAN = Path(__file__).parents[3] / "shared" / "audio"
 """Real human speech with transcripts.tsv, where it lies next to the checkout."""
-
 WORDS = 1500  # least number of words on which word errors are counted, where there are as many
-
 GIVE = "give speech of your own with --audio and --transcripts"
 
 

@@ -47,7 +47,6 @@ TOPOLOGIES = ("standard", "compact", "minimal")
 SHARES = (1.0, 0.999, 0.99, 0.95, 0.9, 0.7, 0.5)
 SAME_COST = 0.02  # nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32
 RATE = 16_000
-
 Scores = Mapping[str, F32]  # outputs of the net by the name of the utterance
 
 

@@ -45,7 +45,6 @@ OPENINGS: Final = 2
 """Besides the one that is panned and zoomed: the first touch of memory can take ten times as long in a VM."""
 LIMIT_S: Final = 400
 SCREEN: Final = "1920x1200x24"
-
 LARGER_IS_BETTER: Final = {"updates_per_s"}
 
 

@@ -49,7 +49,6 @@ AT = 32  # the batch size of the statements
 MAX_AUDIO_S = 6.0  # speeds are taken on the first files up to this length; more only repeats them
 MIN_ROUNDS = 5
 PEAK_ROUNDS = 4  # rounds with the square product for one of the others: they are short
-
 PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
 FP32 = (PLAIN, SIMD)
 FORMS: dict[str, dict[str, Value]] = {
@@ -62,7 +61,6 @@ SPARSE: dict[str, dict[str, Value]] = {
     "ours, blocks": {"dnn.shrink": "blocks", "dnn.product": "blocks"},
 }
 """Of the first net alone: as much left of the weights as `dnn.share` says."""
-
 WANTED: dict[str, tuple[str, float]] = {
     "onnxruntime's time / ours, fp32": ("at least", 1.0),
     "hidden layers, share of the GEMM peak": ("at least", 0.8),

@@ -39,10 +39,8 @@ from tests.bench._rounds import LANE, Progress, Side, interleave, paired, pcm, p
 from tests.bench.corpus import speech_for_words
 
 MAX_AUDIO_S = 40.0  # speeds are taken on the first files up to this length; more only repeats them
-
 SELECTION: dict[str, Value] = {"gmm.selection.method": "vq", "gmm.component": "int8", "block": 1}
 """The selection that is held against dense scoring of the continuous model: shortlists, computed in 8 bits."""
-
 WANTED = {"exact PTM over pocketsphinx": 4.0, "selection over dense, time": 3.0, "points of WER lost": 2.0}
 
 

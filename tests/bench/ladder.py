@@ -42,15 +42,12 @@ from tests.bench._rounds import LANE, Kept, Progress, Side, decoding, interleave
 from tests.bench.corpus import human_speech, speech_for_words
 
 Row = Mapping[str, Any]
-
 PROPER = "ladder-"  # how the names of the rungs begin that each start from the one before
 PLAIN = "dnn"  # the net that the word errors of the others are compared with
 GROUP, COMPRESSED = "The ladder", "Compressed nets"
 REFERENCE = "gmm"  # the teacher of all nets
-
 MAX_AUDIO_S = 8.0
 """Speeds are taken on the first files up to this length: some twenty rungs take their turns, slow ones among them."""
-
 SAME_NAT = 1e-3
 """Scores that differ by no more are the same but for the order of summation (the tests of scoring allow as much)."""
 

@@ -49,7 +49,6 @@ SETTLE_SECONDS = 0.1
 """Between set-up and decoding, on both sides: the writer has stored stages and costs by then."""
 EVENTS = 1000
 ROUNDS = 25
-
 SIDES = ("on", "off", "again")
 WALL = "wall time"
 UNDISTURBED = "wall time less waiting for a processor"

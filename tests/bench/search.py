@@ -38,7 +38,6 @@ from tests.bench._rounds import Answering, Progress, found_words, interleave, pa
 from tests.graph_fst import fst_of
 
 Best = tuple[list[str], float]  # words and cost of the best path
-
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
 EXTRA_VOCABULARY = 20_000

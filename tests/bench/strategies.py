@@ -36,14 +36,12 @@ from tests.bench._rounds import LANE, Kept, Progress, Side, interleave, key_of, 
 from tests.bench.corpus import needs_words, speech_for_words
 
 Settings = dict[str, Value]
-
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
 MAX_AUDIO_S = 12.0
 """Speeds are taken on the first files up to this length: some forty configurations take their turns."""
 AT_ONCE = 8  # configurations audited together: each may hold prepared lists of some 100 MB
-
 STRATEGIES: dict[str, tuple[str, Settings]] = {
     EXACT: ("", {}),
     "every 2nd frame": ("frame", {"frames.skip": 2}),
@@ -65,7 +63,6 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
     "partial distance": ("component", {"gmm.component": "partial-distance"}),
 }  # fmt: skip
 """By title: the layer and the settings that differ from exact scoring."""
-
 EVERY_SECOND: Settings = {"frames.skip": 2}
 CI: Settings = {"gmm.senones": "ci"}
 ACTIVE: Settings = {"gmm.senones": "active"}

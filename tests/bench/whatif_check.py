@@ -22,7 +22,6 @@ from tests.bench import corpus
 from tests.bench._rounds import command_line, printed, printing
 
 Tree = Mapping[str, Any]
-
 BLOCKS = tuple(f"block={block}" for block in (1, 2, 4, 8, 32, 64))  # the sessions are recorded at 16
 CHANGES: dict[str, tuple[str, ...]] = {
     "gmm": (*BLOCKS, "frames.skip=2", "gmm.selection.enabled=true", "threads=2", "search.max_active=3500"),

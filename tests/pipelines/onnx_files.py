@@ -19,7 +19,6 @@ needs_onnx, needs_onnxruntime = (
     pytest.mark.skipif(find_spec(name) is None, reason=f"the package {name} is not installed")
     for name in ("onnx", "onnxruntime")
 )
-
 IR_VERSION, OPSET = 8, 17
 KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float64": 11}
 

@@ -155,8 +155,6 @@ STRANGE: list[Any] = [
     *([], [1], ["vq"], {}, {"a": 1}, {"a": {"b": [{}]}}, {"": {"": None}}, b"bytes"),
     *(datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29), datetime.time(1)),
 ]
-
-
 UNSHOWN: list[Any] = [-(10**6000), deep(5000)]  # what Python cannot write down
 
 

@@ -13,7 +13,6 @@ from tests.each import each
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
 """Recorded before the names changed, with each old key and several old values."""
-
 ADDED = {
     *("replay", "repeat_on_change", "gmm.selection.prepare", "placement.graphs"),
     *("audio.channel", "audio.raw", "dnn.context", "ctc.dtype"),
@@ -21,7 +20,6 @@ ADDED = {
     *(option.key for option in settings.options() if option.key.startswith("stream.")),
 }
 """Settings that came after it was recorded."""
-
 GIVEN = {"search.wished_rtf": 0.5, "model.folder": "a-model"}
 MEANT = [
     *((old, GIVEN.get(old, True), now, None) for old, now in fitting.KEYS.items()),

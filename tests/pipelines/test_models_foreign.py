@@ -29,7 +29,6 @@ from tests.pipelines.refusing import refusal
 
 MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
 INPUTS, SENONES = MADE.card.inputs, MADE.card.senones
-
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory is bounded where there are limits")
 
 

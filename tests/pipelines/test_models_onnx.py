@@ -20,7 +20,6 @@ from tests.pipelines.onnx_files import attribute, ends, integer, model, needs_on
 from tests.pipelines.refusing import refusal
 
 pytestmark = [needs_onnx]
-
 SHAPE = (Layer(16), Layer(8, relu=False))
 MADE = net(card(*SHAPE))
 INPUTS = MADE.card.inputs
@@ -101,7 +100,6 @@ EXTERNAL = part(13, part(1, "location") + part(2, "../../etc/passwd"))
 LOOP = node("Loop", ["x"], ["y"], part(5, part(1, "body") + part(6, part(2, "inner"))))
 TWO_VALUES = node("Constant", [], ["y"], part(5, attribute("value", tensor("", WEIGHT)) + part(5, EXTERNAL)))
 """The second is merged into the first by other readers."""
-
 HOSTILE: list[tuple[bytes, str]] = [
     (b"", "is not a whole ONNX file: it holds no graph"),
     (of_net(MADE)[:-9], "is not a whole ONNX file"),

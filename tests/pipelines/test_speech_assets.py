@@ -13,7 +13,6 @@ from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 
 SPEECH = Path(build.__file__).parent
-
 needs_flite = pytest.mark.skipif(shutil.which("flite") is None, reason="flite is not installed")
 
 

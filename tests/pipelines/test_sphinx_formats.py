@@ -172,8 +172,6 @@ def test_error_names_file_and_reason(tmp_path):
 
 HEAD, LINE = writer.text_mdef().split(b"#\n")[0], writer.text_mdef()[-60:]
 FILES = ["feat.params", "mdef", "means", "variances", "transition_matrices", "sendump"]
-
-
 refused = partial(refusing.refused, sphinx.load)
 
 

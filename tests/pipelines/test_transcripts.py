@@ -43,7 +43,6 @@ def texts_by_file(file: Path) -> dict[str, str]:
 
 
 TWO = {"a": "two nine", "b": "oh, zero"}
-
 WAYS = {
     "t.tsv": "file\ttranscript\na.wav\ttwo nine\nb.wav\toh, zero\n",
     "spaces.tsv": "File \t Transcript\r\na.wav\t two nine \r\nb.wav\toh, zero\r\n",

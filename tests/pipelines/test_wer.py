@@ -24,7 +24,6 @@ def fewest_errors(spoken: list[str], recognised: list[str]) -> int:
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d'e"]), max_size=9)
-
 PIECES = st.one_of(
     st.sampled_from(["the", "The", "well-known", "well", "known", "don't", "DON\u2019T", "'em", "dogs'", "<sil>"]),
     st.sampled_from(["read(2)", "[NOISE]", "++UM++", "a.m.", "\u2014", "na\u00efve", "nai\u0308ve"]),
@@ -161,7 +160,6 @@ INVISIBLE = (
     "\u2066\u3164\ufe0f\ufeff\uffa0\U000e0001\U000e0101"
 )
 JOINERS = "\u200c\u200d"
-
 LETTERS = st.characters(
     categories=["L", "M", "Nd"],
     exclude_characters=APOSTROPHES

@@ -22,12 +22,10 @@ MOST_EACH: Final = 16  # frames for an output; citrinets have 8
 LONGEST_CHUNK: Final = 4_096
 MOST_BINS: Final = 256
 ZIPFORMER_EACH: Final = 4  # frames for an output of every zipformer (sherpa-onnx' SubsamplingFactor)
-
 T_ONE_EACH: Final = 3  # ten outputs for its 300 ms
 NEMO: Final = ("EncDecCTCModel", "EncDecCTCModelBPE", "EncDecHybridRNNTCTCBPEModel")
 LAYOUTS: Final = ("zipformer2_ctc", "zipformer2", *NEMO, "wenet_ctc", "t-one")
 """By the `model_type` of the metadata."""
-
 Shape = Sequence[int | str | None]
 
 

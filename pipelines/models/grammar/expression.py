@@ -59,7 +59,6 @@ class Repeat:
 
 
 Expression = Word | Reference | Sequence | Alternatives | Repeat
-
 NOTHING = Sequence(())
 NEVER = Alternatives(())
 

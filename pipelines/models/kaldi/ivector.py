@@ -49,7 +49,6 @@ WITHOUT_EFFECT: Final = frozenset(
     }
 )
 """Files; what is remembered of a speaker from one utterance to the next; when i-vectors are estimated."""
-
 Options = TypeVar("Options")
 
 

@@ -29,7 +29,6 @@ PROBABLE = 0.01  # a log probability above 0 that the rounding of 16-bit tables 
 SHOWN, SHOWN_GRAM = 4, 60  # n-grams that a sentence names, and characters of each
 MIN_BACKOFF_MASS = 1e-6
 """Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1."""
-
 Ids = I32
 
 

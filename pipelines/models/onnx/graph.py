@@ -29,14 +29,12 @@ LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)
 """Bytes: the weights, and as much again as any graph of MAX_NODES takes."""
 MAX_NODES = 10_000
 MAX_AXES = 8
-
 FLOAT = 1
 ITEM_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
 """Bytes of a number by TensorProto.DataType: numbers and truth values, without strings and complex numbers."""
 REAL = frozenset({1, 10, 11, 16})  # those that are no integers
 LISTED = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
 """Where a TensorProto lists its values if they are not raw; else in `int32_data`."""
-
 SIZED_BY_VALUES = {
     *("AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Compress", "ConstantOfShape", "DFT", "Expand"),
     *("EyeLike", "HammingWindow", "HannWindow", "MaxUnpool", "MelWeightMatrix", "NonMaxSuppression", "NonZero"),

@@ -35,7 +35,6 @@ from tests.bench.campaign.attack import no_constant
 
 LONGEST_SENTENCE: Final = 320
 USAGE_ERROR: Final = 2
-
 VERBS: Final = (
     *("show {0}", "show {0} --json", "compare {0} {0}", "compare {0} {0} --json", "compare {0} --json"),
     *("whatif {0} --scale scoring=0.5", "whatif {0} --scale memory=0.5 --scale search=0 --json"),

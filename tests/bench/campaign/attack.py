@@ -19,9 +19,7 @@ from tests.bench.campaign.mutate import DAMAGES, Damage
 SPEECH: Final = str(assets.path("speech", "08-kal16-short.flac"))
 SESSION: Final = "s.asrs"
 STDIN: Final = "stdin"  # a file of this name in the folder is the standard input of the commands
-
 OUTPUT_BYTES: Final = 64 << 20  # of each stream that is looked at
-
 Commands = tuple[tuple[str, ...], ...]
 
 

@@ -39,7 +39,6 @@ from app.window.main_window import MainWindow
 
 GRID: Final = (7, 5)  # points across and down that the mouse visits in every drawing
 LONGEST_SENTENCE: Final = 1000
-
 _LEFT = Qt.MouseButton.LeftButton
 
 

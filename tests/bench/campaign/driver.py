@@ -38,13 +38,10 @@ COMPILED: Final = ("model=ptm", "model=continuous", "model=dnn", "search.lattice
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000  # characters of one line of standard error: a sentence, with a path or two in it
-
 PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
 """Modules that lie in every attack's current folder; importing one writes PWNED."""
-
 FRESH: Final = ("PYTHON", "LANG", "LC_", "NUMBA_", "HOME", "PATH", "LD_", "OMP_", "QT_", "TZ")
 """Variables that act when a process starts: such an attack gets a process of its own, not a fork."""
-
 CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]")
 TRACEBACK: Final = b"Traceback (most recent call last)"
 FAULT: Final = b"fault of the program"

@@ -23,7 +23,6 @@ import numpy as np
 from profiler.spans import SPAN
 
 Damage = Callable[[Path, random.Random], None]
-
 PAGE: Final = 4096  # of SQLite: half of the changes fall on the beginning of the file or of such a page
 HUGE: Final = 2**32 - 1
 LONG: Final = "name " * 20_000

@@ -40,15 +40,12 @@ FACTS: Final[dict[str, Any]] = {
     },
 }  # fmt: skip
 """What a run says in `meta`, every fact that a reader knows."""
-
 ARMS: Final = {
     "arms": [{"name": "A", "epoch": 0, "set": {}}, {"name": "B", "epoch": 1, "set": {"block": 1}}],
     "repeat": 2,
     "warm_up": 1,
     "measured_from": 0,
 }
-
-
 Change = Callable[[Path], object]
 
 
@@ -91,7 +88,6 @@ SLOW: Final = "instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || '1')"
 """Half a minute in one step of SQLite's, at the least."""
 _SLOW: Final = SLOW.replace("'", "''")
 _INDEX: Final = "sql='CREATE INDEX marker_by_revision ON {}' WHERE name='marker_by_revision'"
-
 DEAD: Final = (
     "UPDATE meta SET value='\"recording\"' WHERE key='state'",
     "UPDATE meta SET value='{}' WHERE key='writer'",
@@ -218,7 +214,6 @@ MASTER: Final[dict[str, Change]] = {
     }.items()
 }
 """Changes of SQLite's own table of the schema, which no CREATE statement would make."""
-
 PURPOSES: Final[dict[str, Change]] = {
     "a view for a table": _sql(
         "ALTER TABLE lane RENAME TO other",
@@ -275,7 +270,6 @@ PURPOSES: Final[dict[str, Change]] = {
     "a sound one": lambda path: None,
 }
 """What is done to the full session, by name of the attack."""
-
 SHOWN: Final[dict[str, Change]] = {
     **{
         f"many {table}s": _many(table, n) for table, n in (("utterance", 10_000), ("marker", 20_000), ("stage", 10_000))

@@ -38,7 +38,6 @@ MOST_OVERHEAD = 0.03
 """Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
 MOST_REASONS = 6  # that a sentence names
 LARGEST = 2 << 20  # bytes of the session that is kept
-
 Choice = dict[str, str]
 
 
