@@ -119,4 +119,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    children.read_arguments("pipelines.availability", __doc__)
     main()
