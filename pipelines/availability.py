@@ -70,7 +70,7 @@ def probe() -> tuple[Availability, ...]:
     """The same without importing torch here: a child process probes, once in the life of this process."""
     try:
         done = subprocess.run(
-            children.python("-m", "pipelines.availability", "--json"),
+            children.python("-m", "pipelines.availability"),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
