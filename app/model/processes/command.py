@@ -113,7 +113,7 @@ class Command(QObject):
             self.ended.emit(b"", self.tr("The command could not be started."))
 
 
-PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))
+PROBE = tuple(children.python("-m", "pipelines.availability"))
 
 
 class DeviceProbe(QObject):
