@@ -1,7 +1,7 @@
 """What torch can use on this machine (devices, a compiler), and why it cannot use the others.
 
 torch takes seconds to import and stalls a window while it does, so that `probe` asks a process of its own (`python -m
-pipelines.availability --json`), once. The names are those of the settings `device` and `search.device`.
+pipelines.availability`), once. The names are those of the settings `device` and `search.device`.
 """
 
 from __future__ import annotations
