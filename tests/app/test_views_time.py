@@ -40,7 +40,7 @@ def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk):
         assert amount(dimmed, dim) > 50
     desk.axis.set_visible(0.0, 5.0)
     seek(desk.playhead, 250)
-    assert desk.speech_texts(), "words that come are there"
+    assert desk.words.spoken.placed, "words that come are there"
 
 
 def test_one_crosshair_goes_through_all_charts(desk):

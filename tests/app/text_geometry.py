@@ -66,11 +66,10 @@ class _Engine(QPaintEngine):
         self._brush = QBrush()
         self._pen = QColor()
 
-    def begin(self, device: QPaintDevice) -> bool:
+    def begin(self, *_: object) -> bool:
         return True
 
-    def end(self) -> bool:
-        return True
+    end = begin
 
     def type(self) -> QPaintEngine.Type:
         # As into a picture: what is kept as pixels on a screen is written out.
@@ -111,14 +110,10 @@ class _Engine(QPaintEngine):
                 over = self._transform.mapRect(QRectF(rect))
                 self.found = [text for text in self.found if not over.contains(text[1].boundingRect())]
 
-    def drawPath(self, path: object) -> None:
-        pass
-
     def drawLines(self, *_: object) -> None:
         pass
 
-    drawPolygon = drawEllipse = drawPoints = drawPixmap = drawLines
-    drawImage = drawTiledPixmap = drawLines
+    drawPath = drawPolygon = drawEllipse = drawPoints = drawPixmap = drawImage = drawTiledPixmap = drawLines
 
 
 class _Paper(QPaintDevice):

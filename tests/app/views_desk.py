@@ -75,12 +75,9 @@ class SpokenSession:
 
 
 FRAMES = 2048
-LEFT, MIDDLE, RIGHT = (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton, Qt.MouseButton.RightButton)
-NONE, SHIFT, CTRL = (
-    Qt.KeyboardModifier.NoModifier,
-    Qt.KeyboardModifier.ShiftModifier,
-    Qt.KeyboardModifier.ControlModifier,
-)
+LEFT, MIDDLE, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton, Qt.MouseButton.RightButton
+KEYS = Qt.KeyboardModifier
+NONE, SHIFT, CTRL = KEYS.NoModifier, KEYS.ShiftModifier, KEYS.ControlModifier
 
 
 class Desk:
@@ -104,9 +101,6 @@ class Desk:
         self.window.show()
         self.playhead.open(path)
         settle()
-
-    def speech_texts(self) -> list[str]:
-        return [placed.text for placed in self.words.spoken.placed]
 
 
 @contextmanager
