@@ -207,8 +207,7 @@ class ByParent(SenoneRule):
         self.lazy = lazy
         self._parents = parents
         self._all = np.arange(n_senones)
-        self._is_child = np.ones(n_senones, np.bool_)
-        self._is_child[parents.ci] = False
+        self._is_child = parents.ci[parents.of] != self._all
         self._chosen = np.empty(n_senones, np.int64)
         self._children = np.empty(len(parents.ci), np.int64)
         self._rows = np.empty((MAX_FRAMES, n_senones), np.float32)

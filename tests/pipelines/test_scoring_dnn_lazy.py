@@ -8,7 +8,7 @@ from numba import njit
 
 from pipelines.config import Config, assign, presets
 from pipelines.models.nets import Layer
-from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring import build_scorer, senones, with_context
 from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
@@ -187,6 +187,13 @@ def test_requested_scores_are_exact_to_the_end_of_every_utterance(small, rule, b
         plan: Plan = [(n, {}) for n in blocks]
         seen = seen_rows(scorer, base, features, active, plan)
         alike(seen, list(forward(made, features)), active, 1e-3)
+
+
+def test_a_warm_scorer_has_called_what_its_first_frames_call(small, monkeypatch):
+    due, called = senones.due, []
+    monkeypatch.setattr(senones, "due", lambda *given: called.append(1) or due(*given))
+    build_scorer(small[0], model()).warm_up()
+    assert called
 
 
 RULES = ("all", "active", "active-ahead")

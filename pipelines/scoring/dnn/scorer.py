@@ -78,11 +78,9 @@ class DnnScorer(LayeredScorer):
         """Compile what the rules call; what computes the net was tried when it was made."""
         silence = np.zeros((3 + sum(self.context), self._features), np.float32)
         spliced = self._net.splice(silence, Meter())
-        scores = self._scores[: len(spliced)]
-        self._net.score(spliced, scores, Meter())
-        for layer in self._layers.values():
-            if self._net.can_choose:
-                layer.score(spliced, scores, Meter())
+        for layer in self._layers.values() if self._net.can_choose else ():
+            layer.begin(spliced, Meter(), ahead=True)
+            layer.frame(0, self._all, self._scores, Meter())
 
     def _arranged(self, config: Config) -> FrameScorer:
         ready = self._ready()
