@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from pipelines.config import Config
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.clustering.quantiser import STAGE, Codewords, codewords_of
@@ -19,9 +20,6 @@ from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.strategy import Cancelling, Made, Need, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 NONE = -1  # no codeword: no frame before
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pipelines.config import Config
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
@@ -22,9 +23,6 @@ from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Prog
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 COPY_STAGE = "score.copy"
 

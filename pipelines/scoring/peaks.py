@@ -5,20 +5,16 @@ For `roofs.calibration.load_or_measure`, which knows no workload: without them s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit
 
+from pipelines.config import Config
 from pipelines.scoring.dnn import integers, quantised
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
 from profiler.machine.roofs.timing import Task, Work
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 INT8 = quantised.OPERATION.replace(":", ".scorer:")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines import config as settings
+from pipelines.config import Config
 from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
@@ -29,9 +29,6 @@ from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, NullLane, Recorder
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 COMPILED: set[tuple[str, str]] = set()
 """Kinds of mixtures, and choices of settings (`kernels_of`), whose kernels this process has compiled or loaded."""

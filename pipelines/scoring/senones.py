@@ -10,20 +10,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from pipelines import config as settings
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.strategy import FrameScorer
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
-    from pipelines.models.sphinx import AcousticModel
 
 AHEAD = 8
 """Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""

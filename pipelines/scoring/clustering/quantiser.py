@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.gaussians.product import NOTHING, expand, multiply
@@ -23,9 +24,6 @@ from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check_indices
 from profiler.errors import Cancelled
-
-if TYPE_CHECKING:
-    from pipelines.models.sphinx import AcousticModel
 
 ROUNDS = 12
 """Rounds of k-means; the mean distance falls by less than 1 % in further ones."""

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.config.tree import Placement
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.device.base import first_line, is_out_of_memory
 from pipelines.device.work import Launches, launched
@@ -29,9 +32,6 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from pipelines.config import Config
-    from pipelines.config.tree import Placement
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
@@ -323,7 +323,4 @@ def _key(config: Config) -> Hashable:
 
 
 def _on_the_processor(config: Config) -> Config:
-    # Only here: a machine with a device may have little else installed.
-    from pipelines import config as settings
-
     return settings.replace(config, "device", "cpu")

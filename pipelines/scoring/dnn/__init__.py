@@ -8,8 +8,8 @@ float32 multiplies each layer by a product (`products`). To add an arithmetic: a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
 
+from pipelines.config.dnn import Dnn
 from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
 from pipelines.models.onnx.graph import OnnxModel
@@ -18,9 +18,6 @@ from pipelines.scoring.dnn.dense import Arithmetic, DenseNet
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
 from pipelines.scoring.strategy import Cancelling
-
-if TYPE_CHECKING:
-    from pipelines.config.dnn import Dnn
 
 __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 

@@ -6,10 +6,10 @@ The graph is one stage, for nothing inside it can be timed from outside.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.config import Config
 from pipelines.config.dnn import Dnn
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import graph as onnx
@@ -20,9 +20,6 @@ from pipelines.scoring.costs import graph, nets
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
 from profiler.arrays import Array
 from profiler.spans import Cost
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 NEEDED = {"senones": "all", "dtype": "fp32", "product": Dnn().product, "shrink": "none"}
 """The settings of `dnn` that leave a net as it is; all others need its weights layer by layer."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from pipelines.config import Config
 from pipelines.config.dnn import Dnn
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
@@ -28,9 +29,6 @@ from pipelines.scoring.strategy import Cancelling, FrameScorer, Need, Progress, 
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 HEADS = "multi-frame"
 FRAME_RULES = ("copy", HEADS)

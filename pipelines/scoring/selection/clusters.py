@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines import config as settings
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed
@@ -25,9 +25,6 @@ from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.listed import evaluate_expanded
 from profiler.arrays import Array
 from profiler.costs import Cost
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
 
 
 class _Clustered(Strategy[Family]):

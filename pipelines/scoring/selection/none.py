@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pipelines import config as settings
 from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.dense import workspaces
@@ -21,9 +21,6 @@ from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.gmm import Gmm, Room
 from profiler.arrays import Array
 from profiler.costs import Cost
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
 
 Evaluate = Callable[[int, int, Meter], None]
 """Computes the log densities of a block's workspace for codebooks first … last − 1."""

@@ -8,10 +8,10 @@ soon as it cannot be among the N best any more, which changes no score. N = 4 is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines import config as settings
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.dense import workspaces
@@ -24,9 +24,6 @@ from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
 from profiler.costs import Cost
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
 
 DEFAULT_TOP_N = 4
 _NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)

@@ -10,10 +10,10 @@ those of one parent are neighbours, so groups are mostly requested in full.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines import config as settings
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
@@ -30,9 +30,6 @@ from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
 from profiler.costs import Cost
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
 
 
 class _Quantised(Strategy[Family]):

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from pipelines import config as settings
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
@@ -28,9 +29,6 @@ from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 from profiler.errors import Cancelled
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
 
 LOOKUP = "score.lookup"
 

@@ -7,8 +7,8 @@ computed. Active senones are those of the last layer.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
+from pipelines.config import Config
 from pipelines.config.dnn import Dnn
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
@@ -17,9 +17,6 @@ from pipelines.scoring.dnn.nnet3.plan import plan
 from pipelines.scoring.dnn.scorer import HEADS, DnnScorer, Ready, try_out
 from pipelines.scoring.strategy import Cancelling, Progress, never, quietly
 from profiler.arrays import Array
-
-if TYPE_CHECKING:
-    from pipelines.config import Config
 
 NEEDED = {"net": Dnn().net, "shrink": Dnn().shrink}
 """The settings of `dnn` that leave the model's net as it is."""
