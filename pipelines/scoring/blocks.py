@@ -12,7 +12,6 @@ MAX_FRAMES: Final = 64
 FLOAT: Final = 4
 """Bytes of a float32."""
 
-
 GROUP = "scoring"
 
 

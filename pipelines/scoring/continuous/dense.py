@@ -42,9 +42,8 @@ class ContinuousGmm:
         self.pool = BlockPool(threads, np.ones(p.n_groups))
         self.per_senone = p.n_streams * p.n_components
         self._x = np.empty((MAX_FRAMES, p.n_streams, p.expanded), np.float32)
-        row, lanes = p.n_components * LANES, -(-p.n_components // LANES) * LANES
-        shapes = (MAX_FRAMES, row), (2, MAX_FRAMES, LANES), (MAX_FRAMES, p.n_streams, lanes)
-        self._workspace = {first: [aligned(shape) for shape in shapes] for first, _ in self.pool.ranges}
+        self.work = {first: Workspace(p, first, last) for first, last in self.pool.ranges}
+        """Of each thread, by the first of its groups."""
 
     def small(self) -> ContinuousGmm:
         return ContinuousGmm(self.parameters.small(), threads=1)
@@ -72,7 +71,7 @@ class ContinuousGmm:
         gaussians = len(x) * self.parameters.n_gaussians
 
         def part(first: int, last: int, meter: Meter) -> None:
-            tile, sums, _ = self._workspace[first]
+            tile, sums = self.work[first].dense
             lse_ns = kernels.dense(x, self.parameters.gaussians, tile, sums, scores, first, last, best)
             meter.close("score.gaussians", gaussians, later_ns=lse_ns)
             meter.close("score.lse", 0 if best else gaussians, len(x) * self.n_senones)
@@ -90,7 +89,7 @@ class ContinuousGmm:
 
         def part(first: int, last: int, meter: Meter) -> None:
             share = senones[n_active * first // groups : n_active * last // groups]
-            lse_ns = kernels.some(x, self.parameters.by_senone, share, self._workspace[first][2], rows)
+            lse_ns = kernels.some(x, self.parameters.by_senone, share, self.work[first].some, rows)
             meter.close("score.gaussians", gaussians, later_ns=lse_ns)
             meter.close("score.lse", gaussians, len(x) * n_active)
 
@@ -120,8 +119,5 @@ class Workspace:
         self.queue: Queue = groups, lanes, np.empty(ends, np.int64), places, frame_bits
         self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
         self.sums = aligned((2, LANES))
-
-
-def workspaces(family: ContinuousGmm) -> dict[int, Workspace]:
-    """One for each thread of the family, by the first of its groups."""
-    return {first: Workspace(family.parameters, first, last) for first, last in family.pool.ranges}
+        self.dense = aligned((MAX_FRAMES, p.n_components * LANES)), aligned((2, MAX_FRAMES, LANES))
+        self.some = aligned((MAX_FRAMES, p.n_streams, -(-p.n_components // LANES) * LANES))

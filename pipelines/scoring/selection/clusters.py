@@ -15,7 +15,6 @@ from pipelines import config as settings
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed
-from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.selection import none
@@ -59,17 +58,13 @@ class Continuous(_Clustered[ContinuousGmm]):
 
     stages: Mapping[str, tuple[str, ...]] = {clusters.STAGE: ("clusters",)}
 
-    def __init__(self, family: ContinuousGmm) -> None:
-        super().__init__(family)
-        self._work = workspaces(family)
-
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
         panels, backing = self._choose(x, meter)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            work = self._work[first]
+            work = self._family.work[first]
             size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
             listed.gather_clusters(size, of_panel, self._expanded, work.queue)
             lse_ns = listed.queued(x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False)

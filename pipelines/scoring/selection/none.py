@@ -12,7 +12,6 @@ from functools import partial
 from pipelines import config as settings
 from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.continuous.listed import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes, in_int8
@@ -93,10 +92,6 @@ class Continuous(Strategy[ContinuousGmm]):
     _bytes: Int8Gaussians | None = None
     _best = False
 
-    def __init__(self, family: ContinuousGmm) -> None:
-        super().__init__(family)
-        self._work = workspaces(family)
-
     def needs(self, gmm: settings.Gmm) -> Need | None:
         """8-bit parameters (a second)."""
         gaussians = self._family.parameters.gaussians
@@ -113,7 +108,7 @@ class Continuous(Strategy[ContinuousGmm]):
         x, panels = self._bytes.frames(self._family.expand(features)), self._bytes.panels
 
         def part(first: int, last: int, meter: Meter) -> None:
-            work = self._work[first]
+            work = self._family.work[first]
             lse_ns = dense_of_bytes(x, panels, work.tile, work.sums, scores, first, last)
             meter.close("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
             meter.close("score.lse", n * p.n_gaussians, n * p.n_senones)

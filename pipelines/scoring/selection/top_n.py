@@ -14,7 +14,6 @@ import numpy as np
 from pipelines import config as settings
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.continuous.kernels import eliminate
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.product import Bounds, rests
@@ -116,7 +115,6 @@ class Continuous(_TopN[ContinuousGmm]):
 
     def __init__(self, family: ContinuousGmm, follow: bool = False) -> None:
         super().__init__(family, follow)
-        self._work = workspaces(family)
         p = family.parameters
         order = np.arange(p.n_components, dtype=np.uint8)
         self._keep = min(DEFAULT_TOP_N, p.n_components)
@@ -135,7 +133,7 @@ class Continuous(_TopN[ContinuousGmm]):
         summed = n * p.n_senones * p.n_streams * self._keep
 
         def part(first: int, last: int, meter: Meter) -> None:
-            work = self._work[first]
+            work = self._family.work[first]
             lse_ns, dimensions = eliminate(x, p.gaussians, within, work.tile, work.sums, scores, first, last)
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)

@@ -18,7 +18,7 @@ from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
 from pipelines.scoring.continuous import ContinuousGmm, listed
-from pipelines.scoring.continuous.dense import NO_BACKING, workspaces
+from pipelines.scoring.continuous.dense import NO_BACKING
 from pipelines.scoring.continuous.listed import queued_of_bytes
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
@@ -82,7 +82,6 @@ class Continuous(_Quantised[ContinuousGmm]):
 
     def __init__(self, family: ContinuousGmm, by_tree: bool = False) -> None:
         super().__init__(family, by_tree)
-        self._work = workspaces(family)
         self._lanes = np.zeros(family.parameters.n_groups, np.uint16)
 
     def needs(self, gmm: settings.Gmm) -> Need:
@@ -130,7 +129,7 @@ class Continuous(_Quantised[ContinuousGmm]):
         size = panels[0, 0, 0].nbytes
 
         def part(first: int, last: int, meter: Meter) -> None:
-            work = self._work[first]
+            work = self._family.work[first]
             groups = first + np.flatnonzero(self._lanes[first:last])
             here = groups, self._lanes[groups], *work.queue[2:]
             listed.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
