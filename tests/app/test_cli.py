@@ -90,29 +90,23 @@ def assert_parts(stage: dict) -> None:
 
 def test_show_says_what_run_said(run):
     tree, out = run
-    done = here("show", out, "--json")
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == tree
-    page = here("show", out).stdout
-    assert "yes of course" in page
-    lines = page.splitlines()
+    assert answer("show", out) == tree
+    lines = printed("show", out).splitlines()
+    assert any("yes of course" in line for line in lines)
     for stage in tree["stages"]:
         (at,) = (i for i, line in enumerate(lines) if line.startswith(f"{stage['name']} "))
         # Every stage reads as an answer: what its time consists of, or why that is not known.
-        answer = lines[at + 1]
-        assert answer.startswith("  consists of: ") if stage["parts"] else answer == f"  why: {stage['sentence']}"
+        below = lines[at + 1]
+        assert below.startswith("  consists of: ") if stage["parts"] else below == f"  why: {stage['sentence']}"
     (grades,) = (line for line in lines if line.startswith("evidence: "))
     assert all(f" {stage['evidence']} " in grades for stage in tree["stages"])
 
 
 def test_without_the_recorder_the_words_are_the_same(run, short):
-    done = here("run", *QUICK, "--audio", short, "--no-profile", "--json")
-    tree = json.loads(done.stdout)
-    assert tree["session"] is None
-    assert tree["recorder"] is None
+    tree = answer("run", *QUICK, "--audio", short, "--no-profile")
+    assert [tree[key] for key in ("session", "recorder", "wer")] == [None] * 3  # of what was said nothing is known
     assert tree["utterances"][0]["hypothesis"] == run[0]["utterances"][0]["hypothesis"]
     assert tree["rtf"] > 0
-    assert tree["wer"] is None  # nothing is known of what was said
 
 
 @pytest.mark.parametrize(
@@ -206,8 +200,5 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
     (at,) = (i for i, line in enumerate(lines) if line.startswith("c "))
     assert lines[at + 1] == "  consists of: call overhead 60%, memory latency 40%"
     assert lines[at + 2] == "  why: C. These are too close."
-    evidence = (
-        "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · – without a model"
-    )
-    assert evidence in lines
+    assert any(line.startswith("evidence: C time measured, parts by the law alone · D an estimate") for line in lines)
     assert "flagged as a defect of the tool: b. Too fast." in lines
