@@ -74,10 +74,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class AuditedUtterance:
-    """One utterance by both; counts are None without a reference text.
-
-    `same_best`: frames whose best senone is the exact one's.
-    """
+    """One utterance by both; counts are None without a reference text. `same_best`: frames with the exact one's."""
 
     name: str
     frames: int
@@ -136,10 +133,7 @@ class Audit:
         return (self.count.errors - self.exact_count.errors) / words if words else None
 
     def wer_change_interval(self) -> tuple[float, float] | None:
-        """95 % interval of `wer_change`, by a bootstrap over utterances: both of one are drawn together.
-
-        None with fewer than two utterances. It knows how utterances differ, and nothing of other speakers.
-        """
+        """95 % interval of `wer_change`, by a bootstrap over utterances, not speakers; None with fewer than two."""
         rows = [
             (u.count.errors - u.exact_count.errors, u.exact_count.reference_words)
             for u in self.utterances

@@ -47,10 +47,7 @@ MOST_BLOCKS: Final = 48
 
 
 class Variant(NamedTuple):
-    """The stage's ns per frame in one way: median of the rounds, and the ends of their middle half.
-
-    `shown`: what was done, in words.
-    """
+    """The stage's ns per frame in one way, `shown`: median of the rounds, and the ends of their middle half."""
 
     name: str
     ns: float

@@ -75,10 +75,7 @@ class Confirmation:
 
 
 def changes(config: Config, stage: str, group: str, per_work: str = "") -> list[Change]:
-    """Every change there is, available or not, for a stage of `group` under `config`.
-
-    `per_work`: the work count by which the times of a smaller model are compared.
-    """
+    """Every change for a stage of `group`, available or not; of smaller models times are compared per `per_work`."""
     rules: dict[str, Callable[[str], Change]] = {
         "block ×2": lambda name: _block(name, config, group, 2 * config.block),
         "block ×½": lambda name: _block(name, config, group, config.block // 2),

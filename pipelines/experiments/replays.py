@@ -208,10 +208,7 @@ class OfSearch(Replays):
         self._kept.keep()
 
     def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
-        """Search the block again in every way; the last one leaves the state as the block had left it.
-
-        In no way where the history was collected in the block.
-        """
+        """Search the block again, last as the block had left the state; in no way where it collected the history."""
         assert isinstance(scores, np.ndarray | list)
         if not self._kept.repeatable:
             return

@@ -93,10 +93,7 @@ class Arm:
 
 
 def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int]:
-    """The settings that ran longest in a session: (settings, first frame, frame after the last).
-
-    `configs`: `Session.configs`. BadInput when there are none, or they are not this program's.
-    """
+    """The settings that ran longest in a session, from which frame, and to before which. BadInput for none."""
     if not configs:
         raise BadInput("The session holds no configuration, so it cannot be run again.")
     ends = [*(config.first_frame for config in configs[1:]), max(n_frames, configs[-1].first_frame)]
@@ -133,10 +130,7 @@ def named_files(config: Config, session: Path, instead: Mapping[str, Value] = NO
 
 
 def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> list[Item]:
-    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense.
-
-    `session`: the file that names them, from where they are looked for.
-    """
+    """What utterances of a session were: files or parts of them. BadInput for a part that makes no sense."""
     items = []
     for spoken in utterances:
         try:
@@ -209,10 +203,7 @@ def decode(
     cancelled: Callable[[], bool],
     budget_s: float = BUDGET_S,
 ) -> int:
-    """Decode `stretch` by each arm in turns, round after round; returns how many rounds count.
-
-    Raises Cancelled, and what `recogniser.build` raises.
-    """
+    """Decode `stretch` by each arm in turns, round after round; how many count. Cancelled, and what `build` raises."""
     made = _runners(arms, roof_table, progress, cancelled)
     counted = 0
     gc.collect()

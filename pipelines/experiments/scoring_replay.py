@@ -21,10 +21,7 @@ _LANE = NullLane()
 
 @dataclass(frozen=True)
 class Replay:
-    """The input of a scorer for an utterance: features with their context, and per frame the active senones.
-
-    `active`: senones i64, or None for a scorer that scores all.
-    """
+    """A scorer's input for an utterance: features with context, and per frame the active senones i64 (None: all)."""
 
     features: Array
     active: Sequence[Array | None]
@@ -62,10 +59,7 @@ def replay(recogniser: Recogniser, features: Array) -> Replay:
 
 
 def scoring_s(scorer: Scorer, block: int, speech: Replay, scores: Array | None = None) -> float:
-    """Return the seconds of scoring alone, in blocks of `block` frames.
-
-    `scores` f32 [frames, senones] takes the requested scores, and is left as it is elsewhere; that takes time too.
-    """
+    """Seconds of scoring alone in blocks of `block` frames, with filling in `scores` f32 [frames, senones]."""
     scorer.reset()
     start = time.perf_counter()
     for at, part in _blocks(scorer, block, speech.features):

@@ -62,10 +62,7 @@ class Scoring:
         self.scorer.warm_up()
 
     def work(self, settings: Mapping[str, Value], frames: int = 0) -> Work:
-        """Score all the speech with settings changed.
-
-        `frames`: only the first ones of the first utterance, so that a turn is short.
-        """
+        """Score all the speech, or the first `frames` of the first utterance, with settings changed."""
         from pipelines.experiments.scoring_replay import Replay, scoring_s
 
         config, replays = self._ready(settings)
@@ -130,12 +127,10 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wer(self) -> float | None:
-        """Errors per reference word; None without a reference text."""
         return sum(self.errors) / sum(self.words) if sum(self.words) else None
 
     @property
     def agreement(self) -> float:
-        """Share of the frames whose best senone is the reference's."""
         return sum(self.same_best) / max(1, sum(self.frames))
 
 
@@ -187,10 +182,7 @@ def compared(
 
 
 def word_change(variant: Decoded, other: Decoded) -> Ratio | None:
-    """Word error rate of `variant` less that of `other`, with its interval by a bootstrap over utterances.
-
-    Returns None without a reference text.
-    """
+    """Word error rate of `variant` less that of `other`, by a bootstrap over utterances; None without transcripts."""
     if not sum(other.words):
         return None
     return quotient(np.subtract(variant.errors, other.errors).tolist(), other.words)

@@ -52,10 +52,7 @@ class Delayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):
-    """How a training went, round by round: `seconds` and `examples` of each round alone.
-
-    `segments`: after each round, mean cross-entropy of each segment of the examined frames, nats.
-    """
+    """A training by rounds, each alone. `segments`: mean cross-entropy of each segment examined afterwards, nats."""
 
     seconds: list[float] = []
     examples: list[int] = []
@@ -72,10 +69,7 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Curve(Training, frozen=True, kw_only=True):
-    """How one method of training went with workers, and after which numbers.
-
-    `updates` and `bytes` of each round alone, `bytes` sent and received by all workers.
-    """
+    """A method of training with workers, by rounds, `updates` and `bytes` (sent and received by all) of each alone."""
 
     name: str
     workers: int

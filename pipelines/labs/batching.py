@@ -55,10 +55,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def products(gaussians: int, batches: list[int]) -> dict[tuple[str, int], Work]:
-    """Parameters [gaussians, 81] times frames, in the two layouts: the library finds one of them harder.
-
-    Small batches as rows are the trap: a few rows by a transposed matrix, for which libraries have no kernel.
-    """
+    """Parameters [gaussians, 81] times frames, also with frames as rows: of a few libraries have no kernel for that."""
     draw = np.random.default_rng(0)
     weights = draw.standard_normal((gaussians, 81), np.float32)
     made: dict[tuple[str, int], Work] = {}

@@ -78,10 +78,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def enough(result: SweepResult, name: str) -> float | None:
-    """From how many numbers on the call, what a sum of one number takes, is a tenth of the time or less.
-
-    None where the largest vector is too short.
-    """
+    """From how many numbers on the call is a tenth of the time or less; None: from more than the largest vector."""
     timings = result.timings
     call = timings.time(name, 1)
     return next((float(n) for n in timings.sizes(name) if timings.time(name, n) / 10 >= call), None)

@@ -71,10 +71,7 @@ class Gantt(msgspec.Struct, frozen=True, tag=True):
 
 
 class Mark(msgspec.Struct, frozen=True, tag=True):
-    """A level (`on` y) or a place (`on` x) that data is held against: a number of the note's, a roof, a cache's size.
-
-    `until`: the other end, where it is a band.
-    """
+    """A level (`on` y), a place (`on` x) or a band `until` another, that data is held against."""
 
     text: str
     value: float

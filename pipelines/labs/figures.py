@@ -33,10 +33,7 @@ class Interval(NamedTuple):
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
-    """Time `of` over time `to`, by rounds that both met (`Desk.turns`); None where one took no time.
-
-    Without an interval where there are fewer than three rounds.
-    """
+    """Time `of` over time `to`, by rounds of both (`Desk.turns`); three give an interval. None where one took none."""
     return statistics.alternated(_ns(to), _ns(of)).ratio()
 
 
@@ -92,10 +89,7 @@ def seconds(times: Sequence[float]) -> float:
 
 
 def between(times: Sequence[float], figure: Callable[[float], float] = lambda s: s) -> Interval:
-    """`figure` of the seconds that the work itself takes, such as operations / s, with its interval.
-
-    With one round the interval is the estimate.
-    """
+    """`figure` of the seconds that the work itself takes, such as operations / s, with its interval."""
     values: F64 = np.array(times)
     middle = figure(float(statistics.undisturbed(values)))
     low, high = sorted(map(figure, statistics.undisturbed_interval(values))) if len(values) > 1 else (middle, middle)

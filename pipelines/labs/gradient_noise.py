@@ -43,10 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Result(Measured, frozen=True, kw_only=True):
-    """Distance of a minibatch's gradient from the mean one, over the length of the latter, by size and draw.
-
-    `drawn`: frames drawn at random, with replacement; `running`: frames that follow each other.
-    """
+    """Relative distance of a minibatch's gradient from the mean one, by size and draw: at random, or in a row."""
 
     frames: int
     sizes: list[int]

@@ -36,10 +36,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def products(n: int, block: int) -> dict[str, Work]:
-    """The products of two drawn matrices [n, n], by "library order"; each writes into an array of its own.
-
-    What they return is that array, or torch's tensor.
-    """
+    """The products of two drawn matrices [n, n], by "library order"; each writes into its own array, and returns it."""
     import torch
 
     from pipelines.labs import _kernels as kernels

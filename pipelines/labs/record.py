@@ -64,10 +64,7 @@ def stored(
 
 
 def read(meta: Mapping[str, object]) -> Record | None:
-    """Return the run in a session's meta; None if it is of no lab, or of none in its present form.
-
-    The verdict is judged again from the measurements, by the present rule.
-    """
+    """The run in a session's meta, judged by the present rule; None if it is of no lab in its present form."""
     fact = meta.get(KEY)
     if not isinstance(fact, dict):
         return None

@@ -82,10 +82,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
-    """The whole decode of `samples` f32 [n], its scoring alone, and the decode with scores that are there.
-
-    Whole and free return the words.
-    """
+    """The whole decode of `samples` f32 [n], its scoring alone, and the decode with scores that are there."""
     from pipelines.experiments.scoring_replay import Replay, scoring_s
     from pipelines.scoring import with_context
 

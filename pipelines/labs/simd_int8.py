@@ -38,10 +38,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
-    """Rungs in turns, then loops over the output layer in turns.
-
-    `same_best`: share of frames whose best senone is that of float32, by rung.
-    """
+    """Rungs in turns, then loops. `same_best`: share of frames with the best senone of float32, by rung."""
     from pipelines.config import Config, assign, get, presets
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets

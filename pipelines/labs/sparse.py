@@ -40,10 +40,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Result(SweepResult, frozen=True, kw_only=True):
-    """Products of the output layer by the share of weights that is left.
-
-    `below`: share of each layer's weights smaller than LIMITS; `small`, in the counts, that of all below SMALL.
-    """
+    """Products by the share of weights left. `below`: share of each layer's weights smaller than LIMITS."""
 
     below: dict[str, list[float]]
 

@@ -44,10 +44,7 @@ def at_most(ratio: Ratio | None, bound: float) -> Verdict:
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    """Whether everything of a claim holds: one part that does not is enough for it not to.
-
-    Where some parts hold and others cannot be tried, it holds in part.
-    """
+    """Whether all of a claim holds: the worst part decides, and what cannot be tried leaves it to hold in part."""
     if FAILS in verdicts or UNDECIDED in verdicts:
         return FAILS if FAILS in verdicts else UNDECIDED
     return verdicts[0] if len(set(verdicts)) == 1 else PART

@@ -34,9 +34,6 @@ from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
 from profiler.plain import counted
 
-SHOWN_EVERY_S = 1.0
-SHOWN_EVERY_S_IN_A_FILE = 60.0
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line says; 2 with one sentence where that cannot be."""
@@ -178,7 +175,7 @@ def _stop_after(minutes: float | None) -> Callable[[], bool]:
 
 
 class _Shown:
-    """Progress on one line of a terminal, or a line a minute in a file."""
+    """Progress on one line of a terminal each second, or a line a minute in a file."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -188,7 +185,7 @@ class _Shown:
         now = time.monotonic()
         if now < self._due:
             return
-        self._due = now + (SHOWN_EVERY_S if self._terminal else SHOWN_EVERY_S_IN_A_FILE)
+        self._due = now + (1.0 if self._terminal else 60.0)
         text = what if part is None else f"{100 * part:5.1f} % {what}"
         sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
         sys.stderr.flush()

@@ -96,7 +96,13 @@ class Aligner:
     def line(self, words: Sequence[str]) -> Line:
         """The HMM of a transcript; AlignmentError for a word without a pronunciation."""
         built = _Builder(self._definition)
-        built.words([self._pronunciations(word) for word in words])
+        number, choices = self._phones, []
+        for word in words:
+            prons = self._words.pronunciations.get(word, ())
+            choices.append([tuple(number[ph] for ph in pron) for pron in prons if number.keys() >= set(pron)])
+            if not choices[-1]:
+                raise AlignmentError(f"The dictionary has no pronunciation of '{word}' for this model.")
+        built.words(choices)
         phones, ssids, words_of = np.array(built.units, np.int32).T.copy()
         tmats = self._definition.tmats[phones]
         first = np.cumsum([0, *map(len, built.before)])
@@ -110,14 +116,6 @@ class Aligner:
             ends=np.array(built.ends),
         )
         return Line(states, phones, words_of)
-
-    def _pronunciations(self, word: str) -> list[tuple[int, ...]]:
-        number = self._phones
-        prons = self._words.pronunciations.get(word, ())
-        usable = [tuple(number[phone] for phone in pron) for pron in prons if number.keys() >= set(pron)]
-        if not usable:
-            raise AlignmentError(f"The dictionary has no pronunciation of '{word}' for this model.")
-        return usable
 
 
 class _Builder:

@@ -83,10 +83,7 @@ def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[s
 
 
 def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
-    """Write NAME.safetensors, NAME.json and NAME.log.jsonl, how training went, into `folder`; returns the first.
-
-    `folder` is by default where the program looks.
-    """
+    """Write NAME.safetensors, NAME.json and NAME.log.jsonl into `folder` (or where the program looks)."""
     trained = cache_dir("training", recipe.name)
     try:
         card = msgspec.json.decode((trained / CARD).read_bytes(), type=Card)

@@ -31,10 +31,7 @@ def word_errors(
     progress: Progress,
     settings: Mapping[str, Value] | None = None,
 ) -> dict[str, Count]:
-    """Errors of each of `names`, nets or MIXTURES; BadInput (one sentence) for what cannot be decoded.
-
-    `settings`: of the nets; the mixtures are scored as ever.
-    """
+    """Errors of each of `names`, nets (by `settings`) or MIXTURES; BadInput for what cannot be decoded."""
     items = [item for item in playlist.build(audio, transcripts).items if item.reference]
     found = {}
     for name in names:

@@ -119,10 +119,7 @@ class _Divergence(torch.autograd.Function):
 
 
 def divergence(logits: torch.Tensor, scores: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Mean Kullback-Leibler divergence of softmax(logits / T) from softmax(scores / T), nats; both [n, senones].
-
-    Can be differentiated once, for the logits.
-    """
+    """Mean Kullback-Leibler divergence of softmax(logits / T) from softmax(scores / T), nats; both [n, senones]."""
     found: torch.Tensor = _Divergence.apply(logits, scores, temperature)  # type: ignore[no-untyped-call]
     return found
 
@@ -143,10 +140,7 @@ class _Current(torch.autograd.Function):
 
 
 class Layers:
-    """The layers `first` to `last` (excluded) of the net of `card`; the output layer is the last.
-
-    Weights are drawn as for the whole net, so that however it is split it begins the same.
-    """
+    """The layers `first` to `last` (excluded) of a net, the output's last; however it is split it begins the same."""
 
     def __init__(self, card: Card, seed: int, device: torch.device, first: int = 0, last: int | None = None) -> None:
         whole = FeedForward(card, seed)

@@ -78,10 +78,7 @@ class Speech(NamedTuple):
 
 
 def synthetic(text: Path) -> Speech:
-    """The training sentences of `text` in flite's voices in turn, again and again with the voices shifted.
-
-    Sentences set aside for development and test are not among them. CorpusError or FliteMissing.
-    """
+    """The training sentences of `text`, in flite's voices in turn, again and again. CorpusError or FliteMissing."""
     from assets.speech.build import FLITE_VERSION, VOICES, available_voices, speak
 
     available_voices()
@@ -122,10 +119,7 @@ def train(
     progress: Progress,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AcousticModel:
-    """Align up to `hours` of `speech`, fit the model and keep it; raises Cancelled.
-
-    BadInput when none of the speech can be aligned.
-    """
+    """Align up to `hours` of `speech`, fit the model and keep it; Cancelled, or BadInput when none can be aligned."""
     batches = list(_aligned(base, speech, hours, progress, cancelled))
     frames = _by_senone(base, batches)
     n = len(frames.features)

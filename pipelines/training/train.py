@@ -110,11 +110,7 @@ def begin(
     if (described := shards / data.RECIPE).exists():
         card = msgspec.structs.replace(card, about={"data": json.loads(described.read_text(encoding="utf-8"))})
     (folder / CARD).write_bytes(msgspec.json.encode(card))
-    teacher: Teacher
-    if recipe.teacher == GMM:
-        teacher = mixtures or Mixtures(model)
-    else:
-        teacher = LargerNet(exported(recipe.teacher), device)
+    teacher = (mixtures or Mixtures(model)) if recipe.teacher == GMM else LargerNet(exported(recipe.teacher), device)
     return Trainer(recipe, card, teacher, shards, folder, device, first)
 
 

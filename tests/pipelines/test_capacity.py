@@ -253,6 +253,7 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path):
         resumed = made(tmp_path, second, 12)
         resumed.run([], lambda text, share: said.append(text))
         assert second.met == [16, 12, 14, 13, 12, 12, 13, 13]
+        assert [each.folder.name for each in resumed.measured[12]] == ["12-1", "12-2", "12-3"]
         assert study.capacity(resumed.outcomes) == 12
         assert not resumed.short_of_memory
         third = Planted()

@@ -121,10 +121,7 @@ def watts_of_idle() -> float | None:
 
 
 def run_once(command: Sequence[str], folder: Path, cores: tuple[int, ...], cancelled: Callable[[], bool]) -> int | None:
-    """Run a command to its end; returns its resident memory before that, bytes.
-
-    Leaves 1.json and 1.txt in `folder`. Raises Cancelled, and BadInput where it fails.
-    """
+    """Run a command to its end; returns its resident memory before that, bytes. BadInput where it fails."""
     with _Streams(folder, cores, cancelled) as streams:
         streams.start(command)
         streams.wait_until_ready()

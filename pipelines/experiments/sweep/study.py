@@ -298,10 +298,7 @@ class Study:
         return folder
 
     def _repeats(self, kind: str, number: int, folder: Path, failed: Failed) -> bool:
-        """Whether an attempt that has `failed` is followed by another one.
-
-        BadInput where the disk is full; it is then run again another time.
-        """
+        """Whether an attempt that `failed` is followed by another one; BadInput where the disk is full."""
         full = os.strerror(errno.ENOSPC).lower() in failed.why.lower()
         try:
             demand_room(self.folder, math.inf if full else LEAST_FREE)

@@ -237,10 +237,7 @@ def joined(parts: Sequence[Frames]) -> Frames:
 def prepare(
     recipe: DataRecipe, folder: Path, feat_params: dict[str, str], progress: Progress, shards: int | None = None
 ) -> None:
-    """Make the shards of `recipe`, or the first `shards`, in `folder`.
-
-    Those already there are kept, so it may be interrupted.
-    """
+    """Make the shards of `recipe`, or the first `shards`, that are not in `folder` yet; it may be interrupted."""
     folder.mkdir(parents=True, exist_ok=True)
     trained, held_out = plan(recipe)
     (folder / RECIPE).write_text(json.dumps(recipe.described, indent=1) + "\n", encoding="utf-8")

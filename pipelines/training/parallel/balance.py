@@ -50,10 +50,7 @@ class Slot:
 
 
 def simulated(stages: Sequence[Stage], batches: int) -> list[Slot]:
-    """When each worker would go forward and backward with each minibatch, in the order of `pipelined`.
-
-    What is sent travels while the sender works on.
-    """
+    """When each worker would go forward and backward, in the order of `pipelined`; what is sent travels meanwhile."""
     k = len(stages)
     free = [0.0] * k
     there: dict[tuple[int, int, bool], float] = {}

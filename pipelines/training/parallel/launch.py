@@ -49,10 +49,7 @@ class Standstill:
         self._looks = 0
 
     def look(self, taken: Sequence[float]) -> bool:
-        """Whether no worker has worked for LOOKS looks; call it every LOOKS_EVERY_S seconds.
-
-        `taken`: processor seconds of each worker until now; none while they start.
-        """
+        """Whether no worker has worked for LOOKS looks; `taken`: processor seconds of each, none while they start."""
         since = zip(self._taken, taken, strict=True) if len(taken) == len(self._taken) else ()
         idle = [now - before < IDLE * LOOKS_EVERY_S for before, now in since]
         self._looks = self._looks + 1 if idle and all(idle) else 0
@@ -71,10 +68,7 @@ def _processor_s(launcher: int, workers: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Machines:
-    """Where the workers run: on this machine, or on several, of which this is the first.
-
-    `address`: the host and port of this machine, as the others reach it.
-    """
+    """The machines, of which this is the first; `address`: its host and port as others reach it."""
 
     count: int = 1
     address: str = ""

@@ -78,10 +78,7 @@ class Lessons:
 
 
 def read(folder: Path, outputs: str, context: int, seed: int, examined: int = EXAMINED) -> Lessons:
-    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without their context.
-
-    `examined`: frames that the loss is taken of, at most.
-    """
+    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without context."""
     from pipelines.models import sphinx
 
     shards = data.shards(folder)

@@ -59,10 +59,7 @@ class Training(ABC):
 
 
 class Synchronous(Training):
-    """Data parallel SGD: every one of `task.workers` has the whole net and a share of each minibatch.
-
-    With one worker it is plain minibatch SGD.
-    """
+    """Data parallel SGD: each of `task.workers` has the whole net and a share of each minibatch; one is plain SGD."""
 
     def piece(self, batches: int) -> Done:
         """Each minibatch is one update; shares must be equal for the mean to be that of the whole."""
@@ -110,10 +107,7 @@ class Admm:
 
 
 class Consensus(Training):
-    """One of `task.workers`. The first step of ADMM is not solved for a net but gone towards.
-
-    That takes some minibatches of SGD on the worker's own share of the data.
-    """
+    """One of `task.workers`; it goes towards the first step of ADMM by minibatches of SGD on its share of the data."""
 
     def __init__(self, task: Task, setting: Setting) -> None:
         super().__init__(task, setting, number=setting.peers.rank)

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class Diary:
-    """What this worker did: time by kind, bytes moved, delays of gradients; single spans only where `traced`.
-
-    `settled` waits until the device has done what it was given; the processor needs none.
-    """
+    """Time by kind, bytes and delays of gradients; spans only where `traced`. `settled` waits for the device."""
 
     def __init__(self, settled: Callable[[], None] | None = None) -> None:
         self._settled = settled
