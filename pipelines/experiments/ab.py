@@ -50,9 +50,8 @@ class Arm:
 class Interleaved:
     """The order of an A/B run (`pipelines.run.session_run.RunOrder`).
 
-    Arms that differ in live settings alone share one recogniser, so that they also share the places
-    of their data in memory; otherwise each has its own, made before anything is measured. `recognisers`:
-    that of A and that of B, once prepared. `most`: the repeats are doubled up to it until `decided`.
+    Arms that differ in live settings alone share one recogniser, and with it the places of their data in memory.
+    `recognisers`: that of A and that of B, once prepared. `most`: the repeats are doubled up to it until `decided`.
     """
 
     def __init__(
@@ -72,8 +71,7 @@ class Interleaved:
             if key in of_run:
                 raise settings.ConfigError(f"{key} {of_run[key]}; both arms need the same.")
         self._arms = (a, b)
-        self._repeat = repeat
-        self._warm_up = warm_up
+        self._repeat, self._warm_up = repeat, warm_up
         self._progress, self._cancelled = progress, cancelled
         self._most, self._decided = most, decided
         for arm in (a, b):

@@ -157,11 +157,7 @@ def approximations(config: Config) -> dict[str, Value]:
 
 
 def audit(config: Config, items: Sequence[Item], progress: Progress, cancelled: Callable[[], bool]) -> Audit:
-    """Decode `items` by `config` and by exact scoring, and compare.
-
-    Raises ConfigError, what `recogniser.build` raises, and Cancelled. A file that cannot be read is left out
-    and named in `refused`.
-    """
+    """Decode `items` by `config` and by exact scoring, and compare; files that cannot be read are in `refused`."""
     return audits([config], items, progress, cancelled)[0]
 
 

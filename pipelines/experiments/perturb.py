@@ -1,7 +1,6 @@
 """Confirms a verdict by changing what it depends on (block, threads, sizes) and observing the stage.
 
-This module says which changes exist for which stage, and why others do not. `profiler.analysis.comparison.perturbation`
-judges, `pipelines.experiments.rerun` runs.
+Here is which changes exist for which stage; `profiler.analysis.comparison.perturbation` judges, `rerun` runs.
 """
 
 from __future__ import annotations

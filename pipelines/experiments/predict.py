@@ -1,7 +1,6 @@
 """What other settings would cost in a session: both settings decode a few seconds of its speech in turns.
 
-Each stage of the session is then scaled as it changed in the trial. Where a setting cannot be tried, it is named and
-nothing is predicted.
+Each stage of the session is then scaled as it changed in the trial; where one cannot be tried, nothing is predicted.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ COUNTED: Final = "{0:.0f} tokens lived in a frame, {1:.0f} with the change."
 class Tried:
     """What one setting took of the speech that both were tried on.
 
-    `groups`: by group, then by stage, ns of all frames; the group "overhead" is what lies between the stages.
-    `tokens`: that lived in a frame on the mean.
+    `groups`: ns by group and stage, "overhead" what lies between the stages; `tokens` in a frame on the mean.
     """
 
     groups: Mapping[str, Mapping[str, float]]
@@ -62,11 +60,7 @@ class Predictor:
         self._stretch, self._progress, self._cancelled = stretch, progress, cancelled
 
     def changed(self, prediction: Prediction) -> tuple[Prediction, list[str]]:
-        """Predict from the stages of a session.
-
-        Returns also a sentence for each setting that cannot be tried; nothing is predicted then. Raises Cancelled, and
-        what `recogniser.build` raises.
-        """
+        """Predict from the stages of a session; or nothing, with a sentence for each setting that cannot be tried."""
         before, after = self._before, self._after
         keys = differences(before, after)
         if not keys:

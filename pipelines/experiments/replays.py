@@ -85,8 +85,7 @@ class Replays(ABC):
     def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
 
-        `scores`: what scoring gave for it, of a lazy scorer frame by frame. Afterwards scorer and search are as they
-        were.
+        `scores`: what scoring gave for it, of a lazy scorer by frame. Afterwards scorer and search are as they were.
         """
 
     def _cold(self) -> None:

@@ -80,8 +80,7 @@ class Recording:
 class Arm:
     """A configuration to decode by; the rest is there after the run.
 
-    `times`: rounds are the repeats. `errors`: word errors in the files decoded whole that have a transcript of
-    `words` words together, both 0 without one.
+    `times`: rounds are the repeats. `errors` in `words` of the transcripts, which are those of files decoded whole.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Lab `bandwidth-ladder`: what the cores could take in each second, and what each level of memory delivers.
 
-The rungs are those of the instrument's own ladder (`profiler.machine.roofs.cpu`), taken anew, the levels in turns.
-They time themselves, so that the turns are this lab's own.
+The rungs are those of the instrument's own ladder (`profiler.machine.roofs.cpu`), in turns; they time themselves.
 """
 
 from __future__ import annotations

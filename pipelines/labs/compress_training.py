@@ -45,9 +45,8 @@ class Params(Parameters, frozen=True, kw_only=True):
 class Course(msgspec.Struct, frozen=True, kw_only=True):
     """The course of a net over frames and seconds of training; the first point is before any.
 
-    `apart`: at each point, its divergence from the mixtures in each segment of the held-out utterances, nats. `wrong`:
-    in each segment at the end, the share of frames whose best senone is not the aligned one. `weights`: those that are
-    not zero.
+    `apart`: at each point, its divergence from the mixtures by segment of the held-out utterances, nats. `wrong`: by
+    segment at the end, the share of frames whose best senone is not the aligned one. `weights`: other than zero.
     """
 
     name: str

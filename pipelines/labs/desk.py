@@ -1,7 +1,6 @@
 """What a lab measures with: variants in turns, spans and lanes of the session, the machine's roofs, speech, progress.
 
-Everything timed here is a span of the session as well, so that a lab's run opens in the desk like any other. A desk
-made without a session (`Desk()`) records nothing: the tests of labs use it.
+Everything timed is a span of the session too, so that a lab's run opens like any other. `Desk()` records nothing.
 """
 
 from __future__ import annotations
@@ -108,8 +107,6 @@ class Desk:
         what: str = "measuring in turns",
     ) -> Times:
         """Seconds per call of each variant, in turns (`pipelines.run.interleave`), first calls left out.
-
-        Ratios and intervals of what it returns: `pipelines.labs.figures`.
 
         Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds` or MOST_ROUNDS). `inner`:
         calls per turn; by default as many as last TURN_S. Each turn is one span of the stage named as its variant;

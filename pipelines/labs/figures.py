@@ -1,8 +1,6 @@
 """Figures of times measured in turns, each with its interval: what verdict rules and pictures of labs share.
 
-Also figures as people read them, in sentences and on axes: three digits, units with their prefixes, intervals.
-
-All by `profiler.analysis.comparison.statistics`, which takes times in nanoseconds; labs keep seconds.
+Also as people read them: three digits, units with their prefixes. `statistics` takes nanoseconds; labs keep seconds.
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> SweepResult:
     """The same model, graph and speech on both; without an accelerator the device code runs on the processor.
 
-    `senones`: scored independently in a frame; `asked`: how many of them the search needs on average; `reason`: why
-    there is no accelerator.
+    `senones`: scored in a frame; `asked`: how many the search needs on average; `reason`: why there is no accelerator.
     """
     from pipelines.labs._scoring import features_of
     from pipelines.models.opening import open_model

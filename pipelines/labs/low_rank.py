@@ -48,8 +48,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 class Result(NetResult, frozen=True, kw_only=True):
     """By net (WHOLE, "0.3" and so on, RETRAINED), with its `weights`; best senones are compared with the better net's.
 
-    `changed`: frames alone, of WHOLE and RETRAINED, each utterance with its changed copies. `layers`: share of frames
-    that keep their best senone when one layer alone is factored, in their order.
+    `changed`: WHOLE and RETRAINED on changed copies too. `layers`: frames that keep their best if it alone is factored.
     """
 
     changed: dict[str, Decoded]

@@ -1,7 +1,6 @@
 """Lab `mnist-digits`: training on digits, on the processor and on the device, and where the time goes.
 
-The digits are of the shape of MNIST (28 × 28 grey values, ten classes) and drawn here: nothing is fetched. Each is a
-glyph of 5 × 7 dots, enlarged, turned, sheared and moved by chance, blurred, with noise.
+Digits of MNIST's shape are drawn here: glyphs of 5 × 7 dots, enlarged, turned, sheared and moved by chance, with noise.
 """
 
 from __future__ import annotations

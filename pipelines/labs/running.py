@@ -1,7 +1,6 @@
 """A run of a lab from start to end: parameters and memory checked, session opened, measured, judged, closed.
 
-The session is like that of any run (machine, versions, arguments, samples, spans), with the fact `lab`
-(`pipelines.labs.record`) in its meta.
+The session is like that of any run, with the fact `lab` (`pipelines.labs.record`) in its meta.
 """
 
 from __future__ import annotations

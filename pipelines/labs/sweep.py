@@ -1,7 +1,6 @@
 """Variants of the same work over sizes, timed in turns: how labs of this form measure, and what they keep.
 
-A lab says what each variant does at a size (`Sweep`), and reads ratios, lines, bars and figures off what comes back
-(`Timings`); everything that it keeps is a `SweepResult`.
+A lab says what each variant does at a size (`Sweep`), reads figures off the `Timings`, and keeps a `SweepResult`.
 """
 
 from __future__ import annotations
@@ -142,10 +141,9 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 class SweepResult(Measured, frozen=True, kw_only=True):
     """Results of a lab of variants and sizes.
 
-    `timings`: the sweep that the verdict is taken from; `more`: further ones by name. `counts`: other
-    numbers by name (frames of a call, words); `by_variant`: other numbers by name and variant (share of
-    Gaussians, word errors); `texts`: names of what was measured (a net, a model). `device`: the accelerator, "" where
-    there is none. `cache_bytes`: data that each level of cache holds, by level.
+    `timings`: the sweep that the verdict is taken from; `more`: further ones by name. `counts`: other numbers by name,
+    `by_variant`: by name and variant; `texts`: names of what was measured (a net, a model). `device`: the accelerator,
+    "" where there is none. `cache_bytes`: data that each level of cache holds, by level.
     """
 
     timings: Timings

@@ -39,8 +39,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> SweepResult:
     """Exactly, by the best Gaussian, and by tables of several sizes; frame by frame, as in the note's time.
 
-    By variant: `error`, mean |Δ| in nat near the best senone; `same_best`, share of frames with the same best senone;
-    `bytes_read` and `exps` of a frame.
+    By variant: `error`, mean |Δ| in nat near the best senone; `same_best`, a share; `bytes_read`, `exps` of a frame.
     """
     from pipelines.experiments.audit import NEAR_NAT
     from pipelines.labs._scoring import difference, features_of, middle

@@ -1,12 +1,10 @@
 """A net as torch trains it, and the loss that it is trained by.
 
-The gradient of the loss is worked out by hand, so that each softmax is taken once. Softmaxes over thousands of senones
-are a matter of memory: rows are taken a few at a time, which stay in a core's own cache from the first pass over them
-to the last.
+The gradient of the loss is worked out by hand, so that each softmax is taken once, over a few rows at a time, which
+stay in a core's own cache from the first pass over them to the last.
 
-`Layers` are those of one of several workers. One vector of parameters makes a step, an exchange and a mean single
-operations. Products are in float32 and in a fixed order, so that ways of training which ought to agree do so to the
-last bit.
+`Layers` are those of one of several workers, with one vector of parameters to exchange. Products are in float32 and in
+a fixed order, so that ways of training which ought to agree do so to the last bit.
 """
 
 from __future__ import annotations

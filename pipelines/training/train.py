@@ -251,10 +251,9 @@ class Trainer:
         return float(total.detach()) / len(answers) / (1 if recipe.hard else recipe.temperature)
 
     def _take_labels(self, shards: Sequence[Path]) -> None:
-        """Labels of the epoch's frames, and how often each senone is among them.
+        """Labels of the epoch's frames, and their prior, which is added to the logits that they are compared with.
 
-        The prior is added to the logits where the labels are compared, and so is not learnt: what comes out are
-        posteriors under an even prior, as from a teacher.
+        So it is not learnt: what comes out are posteriors under an even prior, as from a teacher.
         """
         self._labels = labels.read(shards)
         labelled = self._labels[self._labels != labels.UNLABELLED]

@@ -144,8 +144,7 @@ class Bench:
     def measure(self, n: int, window_s: float, folder: Path, step: Callable[[str], None]) -> Level:
         """Let `n` streams run for `window_s`; no stream is left then. `step`: called with what is done.
 
-        Leaves in `folder` the report of each stream, N.json, and result.json. Raises Cancelled, and BadInput where a
-        stream ends early.
+        Leaves in `folder` the report of each stream, N.json, and result.json. BadInput where a stream ends early.
         """
         starts = _starts(n, self.chunk_s)
         length_s = starts[-1] + WARM_UP_S + window_s + AFTER_S + MARGIN_S + 0.05 * n

@@ -166,10 +166,9 @@ class _Report(msgspec.Struct, frozen=True):
 
 @dataclass
 class Study:
-    """The study in `folder`, which is held (`opened`).
+    """The study in `folder`, which is held (`opened`), of `low` to `high` streams.
 
-    `low`, `high`: which numbers of streams to try. `seconds`: of each measurement; None: for WORDS words. `holds`:
-    whether a measurement does.
+    `seconds`: of each measurement; None: for WORDS words. `holds`: whether a measurement does.
     """
 
     folder: Path

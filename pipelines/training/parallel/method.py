@@ -144,9 +144,8 @@ class Asynchronous(Training):
 
     The first rank is the server (Dean et al. 2012, Downpour; with a processor as master and GPUs as slaves Zhang et al.
     2013). A worker takes the mean gradient of `accumulate` minibatches at one copy of the parameters, sends it and gets
-    a new copy: two vectors per exchange. That is the note's lower learning rate: the sum of the gradients at
-    1 / accumulate of the rate. The transport is gloo on the processor's memory, wherever workers compute: the server
-    takes what comes first.
+    a new copy: two vectors per exchange. The mean is the note's lower learning rate. The transport is gloo on the
+    processor's memory, wherever workers compute: the server takes what comes first.
     """
 
     def __init__(self, task: Task, setting: Setting) -> None:

@@ -1,7 +1,6 @@
 """The other workers, as one of them sees them: torch.distributed, with what it moves counted and timed.
 
-Written against a process group and not against the global functions, so that groups of fewer workers, and several
-workers in one process, take the same code.
+Written against a process group, so that groups of fewer workers, and several workers in one process, take the same.
 """
 
 from __future__ import annotations
