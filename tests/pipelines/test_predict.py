@@ -143,10 +143,6 @@ def test_each_item_is_taken_by_all_arms_before_the_next_and_each_begins_as_often
     assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
 
 
-def test_two_arms_swap_from_item_to_item_and_from_round_to_round():
-    assert "".join("AB"[turn.arm] for turn in turns(2, 3, range(3))) == "ABBAABBAABBAABBAAB"
-
-
 # -- what recorded sessions ran is found again -----------------------------------------------------
 
 

@@ -92,6 +92,7 @@ def test_training_teaches(shards, tmp_path):
     t.run(never, silent)
     after, same_after = t.validate()
     assert t.finished
+    assert 0 < t.place.seconds < 600
     assert after < before / 2
     assert same_after > max(4 * same_before, 0.4)
 
