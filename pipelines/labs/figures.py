@@ -19,7 +19,6 @@ from profiler.arrays import F64, Array
 from profiler.machine.roofs.table import size_text
 
 NS = 1e9
-TINY = 1e-300
 
 
 class Interval(NamedTuple):
@@ -49,7 +48,7 @@ def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
     rows = np.column_stack([of, to])
 
     def figure(some: F64) -> float:
-        return float(some[:, 0].sum() / max(some[:, 1].sum(), TINY))
+        return float(some[:, 0].sum() / max(some[:, 1].sum(), 1e-300))
 
     ends = statistics.bootstrap_interval(rows, figure) if len(rows) > 1 else (math.nan, math.nan)
     return Ratio(figure(rows), *ends) if np.isfinite(ends).all() else Ratio(figure(rows))

@@ -106,11 +106,6 @@ def test_a_machine_that_is_always_busy_is_one_sentence(stretch, monkeypatch):
         explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
 
 
-def test_a_stage_that_did_not_run_is_one_sentence(stretch):
-    with pytest.raises(BadInput, match=r"search\.lattice did not run"):
-        explain.explain(QUICK, "search.lattice", stretch, quiet, lambda: False)
-
-
 class Known(OfSearch):
     """What it takes hot and cold, ns a frame, is known."""
 

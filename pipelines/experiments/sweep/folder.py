@@ -173,10 +173,7 @@ class Sweep:
 
 @contextlib.contextmanager
 def opened(folder: Path, sweep: Sweep, note: Callable[[str], object] = lambda sentence: None) -> Iterator[optuna.Study]:
-    """Open the study in `folder`, or make it. BadInput where it is another one, or another process works on it.
-
-    `note` gets a sentence where the journal is damaged; the trials before that place count.
-    """
+    """Open the study in `folder` as `held`; `note` gets a sentence where its journal is damaged behind what counts."""
     try:
         import optuna
         from optuna.storages import JournalStorage

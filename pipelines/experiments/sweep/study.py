@@ -20,6 +20,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -135,7 +136,8 @@ class Study:
         for place, name in enumerate(self.sweep.objectives):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about small studies, and that low values count
-                shares[name] = optuna.importance.get_param_importances(self.storage, target=_value_at(place))
+                target = partial(lambda place, one: one.values[place], place)
+                shares[name] = optuna.importance.get_param_importances(self.storage, target=target)
         return shares
 
     def unfinished(self) -> list[optuna.trial.FrozenTrial]:
@@ -344,10 +346,6 @@ def plan_grid(study: Study, wanted: int) -> int:
     for chosen in combinations:
         study.storage.enqueue_trial(chosen, skip_if_exists=True)
     return len(combinations)
-
-
-def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
-    return lambda one: one.values[place]
 
 
 def _attempts(folder: Path, number: int) -> int:

@@ -37,8 +37,7 @@ class Part:
 class Lessons:
     """The training data; `examined`: those of its frames on which the loss is measured. `classes`: their number.
 
-    The loss is measured on training frames: a minute of speech is memorised before a loss on other sentences shows how
-    well a net descends, and from then on that one rises with every good step.
+    The loss is that on training frames: a minute of speech is memorised before one on other sentences shows anything.
     """
 
     def __init__(self, taught: Part, examined: I64, classes: int, context: int, seed: int) -> None:
