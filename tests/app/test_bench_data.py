@@ -26,9 +26,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 @pytest.mark.parametrize("name", NEEDS_HUMANS)
-def test_without_human_speech(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
-) -> None:
+def test_without_human_speech(name, tmp_path, capsys, monkeypatch, bundled_speech):
     monkeypatch.setattr(corpus, "HUMAN", tmp_path / "gone")
     monkeypatch.setattr(corpus, "flite_corpus", lambda split: bundled_speech)
     line = refused(capsys, name)
@@ -37,9 +35,7 @@ def test_without_human_speech(
 
 
 @pytest.mark.parametrize("name", NEEDS_WORDS)
-def test_without_a_voice_to_make_the_corpus(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
-) -> None:
+def test_without_a_voice_to_make_the_corpus(name, tmp_path, capsys, monkeypatch, bundled_speech):
     def no_voice(split: str) -> Path:
         raise FliteMissing("flite is not installed")
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import answer, here
-from pytestqt.qtbot import QtBot
-from window_recording import Recording
 
 from app.model.provenance import remove_if_empty
 from app.window.main_window import MainWindow
@@ -21,9 +18,7 @@ def errors(window: MainWindow) -> list[str]:
 
 
 @pytest.mark.usefixtures("short_runs")
-def test_a_command_leaves_only_the_session_that_it_was_given_a_name_for(
-    tmp_path: Path, bundled_speech: Path, window: Callable[..., MainWindow]
-) -> None:
+def test_a_command_leaves_only_the_session_that_it_was_given_a_name_for(tmp_path, bundled_speech, window):
     missing = tmp_path / "no-model"
     run = ("run", "--set", f"model_directory={missing}", "--audio", bundled_speech / "04-kal16-numbers.flac")
     failed = here(*run)
@@ -49,9 +44,7 @@ def test_a_command_leaves_only_the_session_that_it_was_given_a_name_for(
     ("mode", "says"),
     [("empty", "There is no such model."), ("dies", "The worker stopped (exit code 7) before the run began.")],
 )
-def test_the_window_leaves_no_session_without_a_frame(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path, mode: str, says: str
-) -> None:
+def test_the_window_leaves_no_session_without_a_frame(qtbot, window, tmp_path, mode, says):
     w = window(mode)
     w.use_bundled()
     w.runs.start()
@@ -64,9 +57,7 @@ def test_the_window_leaves_no_session_without_a_frame(
     assert w.when.is_idle()
 
 
-def test_only_sessions_without_a_frame_are_removed(
-    recording: Callable[..., Recording], finished: Path, tmp_path: Path
-) -> None:
+def test_only_sessions_without_a_frame_are_removed(recording, finished, tmp_path):
     live = recording("live.asrs")
     text = tmp_path / "text.asrs"
     text.write_text("no session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,9 +72,7 @@ def _entry(name: str, content: object, **more: Any) -> Entry:
     return Entry(name, (f"python -c 'print({text})'",), (("", "figure"),), more.pop("upto_s", 1.0), **more)
 
 
-def test_what_fails_keeps_its_table_and_the_others_are_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_keeps_its_table_and_the_others_are_written(tmp_path, capsys, monkeypatch):
     def missing() -> None:
         raise BadInput("There is no speech.")
 
