@@ -334,7 +334,6 @@ def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window,
     w.top.run.click()
     qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None)
     path = w.playhead.path
-    assert w.playhead.n_frames == 0
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)
     if w.playhead.n_frames:
