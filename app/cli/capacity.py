@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
         except Cancelled:
             status = stop.status
         measured = {n: [*map(figures, kept)] for n, kept in study.measured.items()}
-        tree = _report(study, measured, preset, arguments.bound, not status, limit)
+        tree = _report(study, measured, preset, arguments.bound, not status)
         tree["notes"] = [*notes, *tree["notes"]]
     _output.print_report(tree, arguments, document)
     if status:
@@ -208,16 +208,11 @@ def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: in
 
 
 def _report(
-    study: Study,
-    measured: Mapping[int, Sequence[Figures]],
-    preset: Preset,
-    bound_s: float,
-    finished: bool,
-    limit: float | None,
+    study: Study, measured: Mapping[int, Sequence[Figures]], preset: Preset, bound_s: float, finished: bool
 ) -> Tree:
     from pipelines.experiments.capacity.study import capacity, first_failing, interval
 
-    cores = len(study.bench.machine.cores)
+    cores, limit = len(study.bench.machine.cores), cpu_limit.cores()
     failing = first_failing(study.outcomes)
     middle = {n: model.middle(each) for n, each in sorted(measured.items())}
     if failing is not None:

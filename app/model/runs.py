@@ -16,7 +16,7 @@ from app.model.current_run import CurrentRun
 from app.model.pipeline import Pipeline, modified
 from app.model.playhead import Playhead
 from app.model.processes import leaving
-from app.model.processes.run_control import ON_HOST, WORKER, RunRequest
+from app.model.processes.run_control import ON_HOST, RunRequest
 from app.model.recent import Memory
 from pipelines import config as settings
 from pipelines.config import Value, presets
@@ -104,12 +104,7 @@ class Runs(QObject):
     question_dropped = Signal()
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        playhead: Playhead,
-        memory: Memory,
-        worker: Sequence[str] = WORKER,
-        parent: QObject | None = None,
+        self, pipeline: Pipeline, playhead: Playhead, memory: Memory, worker: Sequence[str], parent: QObject
     ) -> None:
         super().__init__(parent)
         self._pipeline, self._worker = pipeline, tuple(worker)
