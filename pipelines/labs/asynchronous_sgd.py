@@ -24,9 +24,7 @@ COMPUTING, EXCHANGE = ("gradient", "update", "local"), ("send", "wait")  # Kinds
 class Params(shared.Workers, frozen=True, kw_only=True):
     workers: Annotated[int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)] = 2
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
-    accumulate: Annotated[
-        int, setting("Accumulated", "Minibatches whose mean gradient is sent at once.", ge=2, le=256)
-    ] = 4
+    accumulate: Annotated[int, setting("Accumulated", "Minibatches whose mean gradient is sent.", ge=2, le=256)] = 4
     batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each way.", ge=16, le=1_000_000)] = 480
     rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)] = 7
 

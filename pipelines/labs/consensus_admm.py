@@ -24,9 +24,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     workers: Annotated[int, setting("Workers", "Workers of every way.", ge=2, le=64)] = 5
     """More than four, as the claim has it."""
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
-    local: Annotated[
-        int, setting("Between exchanges", "Minibatches that each worker takes on its own.", ge=1, le=100_000)
-    ] = 25
+    local: Annotated[int, setting("Between exchanges", "Minibatches of each worker alone.", ge=1, le=100_000)] = 25
     exchanges: Annotated[int, setting("Exchanges", "Exchanges in a round of ADMM.", ge=1, le=10_000)] = 4
     rounds: Annotated[int, setting("Rounds", "Points of each curve.", ge=2, le=1000)] = 8
 

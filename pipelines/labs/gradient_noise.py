@@ -35,9 +35,7 @@ ONE_EACH = 8 * 16  # The note: with one image on each of 8 GPUs in 16 servers, a
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    frames: Annotated[
-        int, setting("Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192)
-    ] = 2048
+    frames: Annotated[int, setting("Frames", "Of speech, to draw minibatches from.", ge=LEAST_FRAMES, le=8192)] = 2048
     largest: Annotated[int, setting("Largest minibatch", "Sizes go in powers of two up to it.", ge=8, le=65536)] = 1024
     draws: Annotated[int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)] = 400
 

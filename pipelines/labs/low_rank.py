@@ -39,9 +39,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     )
     speech_s: Words = 60.0
     frames: InBlocks = 48
-    copies: Annotated[
-        int, setting("Copies", "Times that the speech is taken again, changed at random.", ge=0, le=100)
-    ] = 5
+    copies: Annotated[int, setting("Copies", "Of the speech, changed at random.", ge=0, le=100)] = 5
     seconds: Seconds = 8.0
 
 

@@ -28,9 +28,7 @@ LARGEST_BY_ELEMENT: Final = 512  # Beyond, one product by element takes seconds 
 class Params(Parameters, frozen=True, kw_only=True):
     n: Annotated[int, setting("Size", "Rows and columns of the square matrices.", ge=8, le=LARGEST_BY_ELEMENT)] = 256
     block: Annotated[int, setting("Block", "Columns that are taken at a time.", ge=1, le=4096)] = 64
-    largest: Annotated[
-        int, setting("Largest size", "Sizes over the levels of cache go in powers of two up to it.", ge=8, le=16384)
-    ] = 2048
+    largest: Annotated[int, setting("Largest size", "They go in powers of two up to it.", ge=8, le=16384)] = 2048
     seconds: Seconds = 26.0
     threads: Annotated[int, setting("Threads", "Of BLAS and torch.", ge=1, le=256)] = 1
 

@@ -82,9 +82,7 @@ TEST = 1000
 
 
 class Params(Parameters, frozen=True, kw_only=True):
-    digits: Annotated[
-        int, setting("Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000)
-    ] = 1920
+    digits: Annotated[int, setting("Digits", "Of a pass, one a round for each model.", ge=640, le=60_000)] = 1920
     rounds: Annotated[int, setting("Rounds", "Passes of each model on each device.", ge=3, le=100)] = 5
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 

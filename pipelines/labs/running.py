@@ -73,7 +73,12 @@ def execute(
     """
     lab = labs.load(request.name)
     parameters = check(assign(lab.parameters, request.assignments))
-    _check_memory(request.name, lab.bytes_needed(parameters))
+    needed, free = lab.bytes_needed(parameters), psutil.virtual_memory().available
+    if needed > SPARE * free:
+        raise BadInput(
+            f"With these sizes {request.name} needs {needed:,} bytes ({size_text(needed)}) of memory, and of the "
+            f"{size_text(free)} that are free it may take {SPARE:.0%}; choose smaller sizes."
+        )
     recorder = Recorder()
     lane: Lane | NullLane = NullLane()
     journal: SessionWriter | NullWriter = NullWriter()
@@ -127,12 +132,3 @@ def assignments_of(parameters: Parameters, texts: Sequence[str]) -> dict[str, Va
             raise BadInput(f"--set must be key=value with one of {keys}, not {one_line(text, 60)!r}.")
         assigned[key] = fitted(options[key], value)
     return assigned
-
-
-def _check_memory(name: str, needed: int) -> None:
-    free = psutil.virtual_memory().available
-    if needed > SPARE * free:
-        raise BadInput(
-            f"With these sizes {name} needs {needed:,} bytes ({size_text(needed)}) of memory, and of the "
-            f"{size_text(free)} that are free it may take {SPARE:.0%}; choose smaller sizes."
-        )

@@ -28,9 +28,7 @@ BLOCK: Final = 64  # Frames that are scored together where scores are compared
 
 class Params(Parameters, frozen=True, kw_only=True):
     components: Gaussians = 42
-    codewords: Annotated[
-        int, setting("Codewords", "Codebooks go in powers of four up to this number of codewords.", ge=16, le=4096)
-    ] = 1024
+    codewords: Annotated[int, setting("Codewords", "Codebooks go in powers of four up to it.", ge=16, le=4096)] = 1024
     speech_s: Compared = 7.0
     frames: Singly = 8
     seconds: Seconds = 15.0
