@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pipelines.device.base import COMPUTE, COPY, Device
 from profiler.costs import Cost, Linear
@@ -20,6 +20,7 @@ from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch._C import FunctionSchema
 
 UPLOAD = "transfer.to device"
 DOWNLOAD = "transfer.to host"
@@ -28,6 +29,15 @@ PREPARES = Cost(unmodelled="memory is taken on the device, and graphs of kernels
 
 FREE = frozenset(f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view"))
 """Operations, apart from views, that torch dispatches without a kernel."""
+
+
+class _Operation(Protocol):
+    """An operation as torch dispatches it (torch._ops.OpOverload)."""
+
+    _schema: FunctionSchema
+    overloadpacket: object
+
+    def __call__(self, *args: object, **kwargs: object) -> object: ...
 
 
 class Dispatched(NamedTuple):
@@ -80,7 +90,11 @@ def dispatched_by(work: Callable[[], object]) -> Dispatched:
             super().__init__()  # type: ignore[no-untyped-call]
 
         def __torch_dispatch__(
-            self, func: Any, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
+            self,
+            func: _Operation,
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: Mapping[str, object] | None = None,
         ) -> object:
             nonlocal kernels, others
             free = _is_free(func)
@@ -92,8 +106,7 @@ def dispatched_by(work: Callable[[], object]) -> Dispatched:
     return Dispatched(kernels, others)
 
 
-def _is_free(operation: Any) -> bool:
-    """`operation`: torch._ops.OpOverload."""
+def _is_free(operation: _Operation) -> bool:
     aliases = (r.alias_info for r in operation._schema.returns)
     views = any(alias is not None and not alias.is_write for alias in aliases)
     return views or str(operation.overloadpacket) in FREE
