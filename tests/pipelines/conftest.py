@@ -1,5 +1,6 @@
 """Models that the tests of scoring share, small ones and a real one."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import pytest
 import sphinx_writer as writer
 from scoring_reference import family_of
 
+from pipelines.audio import collecting
 from pipelines.config import Config
 from pipelines.models import derived, foreign, sphinx
 from pipelines.models.ctc import opening
 from pipelines.models.sphinx import AcousticModel
+from profiler.arrays import F32
 from profiler.errors import Cancelled
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import QUICK
@@ -79,3 +82,15 @@ def read_here(module: str, path: Path, arguments: list[str], cancelled: Callable
 @pytest.fixture(scope="module")
 def short(bundled_speech: Path) -> Path:
     return bundled_speech / "08-kal16-short.flac"
+
+
+@pytest.fixture(scope="session")
+def spoken_scores(bundled_speech: Path, request: pytest.FixtureRequest) -> list[F32]:
+    """Scores of two utterances: of people, where their speech lies next to the checkout."""
+    from search_graphs import scores_of
+
+    paths = collecting.collect([str(bundled_speech)])[:2]
+    with contextlib.suppress(pytest.skip.Exception):
+        folder = request.getfixturevalue("shared_audio")
+        paths = [folder / "librivox-0870.flac", folder / "goforward.flac"]
+    return [scores_of(path) for path in paths]

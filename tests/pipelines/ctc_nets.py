@@ -1,9 +1,9 @@
 """Writes folders with CTC nets in people's layouts: small nets with the same inputs, outputs and metadata."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import kaldifst
 import numpy as np
@@ -20,7 +20,7 @@ needs_hama = pytest.mark.skipif(find_spec("hama") is None, reason="the package h
 
 SYMBOLS = ("<blk>", "▁a", "b", "c", "▁d")
 BINS, EACH = 80, 4
-STATE = 6
+CHUNK, SHIFT = 45, 32
 
 
 def tokens(symbols: Sequence[str] = SYMBOLS) -> str:
@@ -29,155 +29,101 @@ def tokens(symbols: Sequence[str] = SYMBOLS) -> str:
 
 def write(folder: Path, layout: str, symbols: Sequence[str] = SYMBOLS, **metadata: str | None) -> Path:
     """The folder of a net of one of LAYOUTS; `metadata`: other entries than its own, None: one left out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    graph, entries = LAYOUTS[layout]
-    content = model(*graph(len(symbols)), {**entries, **metadata})
-    (folder / "model.onnx").write_bytes(content)
-    (folder / "tokens.txt").write_text(tokens(symbols), encoding="utf-8")
-    return folder
-
-
-def model(
-    nodes: list[Any], constants: Mapping[str, Array], inputs: list[Any], outputs: list[Any], entries: Mapping[str, Any]
-) -> bytes:
     import onnx
-    from onnx import helper, numpy_helper
+    from onnx import numpy_helper
 
-    weights = [numpy_helper.from_array(values, name) for name, values in constants.items()]
-    graph = helper.make_graph(nodes, "net", inputs, outputs, weights)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    for key, value in entries.items():
+    folder.mkdir(parents=True, exist_ok=True)
+    net, entries = LAYOUTS[layout]
+    text, weights = net(len(symbols))
+    graph = onnx.parser.parse_graph(text)
+    graph.initializer.extend(numpy_helper.from_array(values, name) for name, values in weights.items())
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    for key, value in {**entries, **metadata}.items():
         if value is not None:
             made.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(made)
-    content: bytes = made.SerializeToString()
-    return content
-
-
-def _value(name: str, kind: str, shape: Sequence[int | str]) -> Any:
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
+    (folder / "tokens.txt").write_text(tokens(symbols), encoding="utf-8")
+    return folder
 
 
 def _weights(*shape: int, seed: int = 3) -> Array:
     return (np.random.default_rng(seed).normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
 
-def _whole(units: int, *, bins_first: bool, softmax: bool) -> tuple[Any, ...]:
+Net = tuple[str, Mapping[str, Array]]
+"""The text of a graph, and its weights."""
+
+
+def _whole(units: int, x: str, length: str, *, bins_first: bool, softmax: bool) -> Net:
     """A numbered block over the frames, then a convolution that takes one of four of them, and the logarithms."""
-    from onnx import helper
-
-    x, names = ("audio_signal", "length") if bins_first else ("x", "x_lens")
-    nodes = [] if bins_first else [helper.make_node("Transpose", [x], ["turned"], perm=[0, 2, 1], name="/Transpose")]
-    nodes += [
-        helper.make_node("Conv", [x if bins_first else "turned", "w0"], ["h0"], pads=[1, 1], name="/encoder/0/Conv"),
-        helper.make_node("Sigmoid", ["h0"], ["h1"], name="/encoder/layers.0/act/Sigmoid"),
-        helper.make_node("Conv", ["h1", "w1"], ["h2"], pads=[1, 1], name="/encoder/layers.0/conv/Conv"),
-        helper.make_node("Relu", ["h2"], ["h3"], name="/encoder/layers.1/act/Relu"),
-        helper.make_node("Conv", ["h3", "w2"], ["h4"], strides=[EACH], pads=[0, 3], name="/output/Conv"),
-        helper.make_node("Transpose", ["h4"], ["logits"], perm=[0, 2, 1], name="/output/Transpose"),
-    ]
-    if softmax:
-        nodes.append(helper.make_node("LogSoftmax", ["logits"], ["log_probs"], axis=2, name="/output/LogSoftmax"))
-    nodes.append(helper.make_node("Div", [names, "four"], ["log_probs_len"], name="/Div"))
-    constants = {
-        "w0": _weights(8, BINS, 3),
-        "w1": _weights(8, 8, 3, seed=4),
-        "w2": _weights(units, 8, EACH, seed=5),
-        "four": np.array(EACH, np.int64),
-    }
-    shape = ["N", BINS, "T"] if bins_first else ["N", "T", BINS]
+    shape, order = (f"N,{BINS},T", "0,1,2") if bins_first else (f"N,T,{BINS}", "0,2,1")
     out = "log_probs" if softmax else "logits"
-    inputs = [_value(x, "FLOAT", shape), _value(names, "INT64", ["N"])]
-    return nodes, constants, inputs, [_value(out, "FLOAT", ["N", "T4", units]), _value("log_probs_len", "INT64", ["N"])]
+    logarithms = '["/output/LogSoftmax"] log_probs = LogSoftmax<axis=2>(logits)' if softmax else ""
+    text = f"""
+    net (float[{shape}] {x}, int64[N] {length}) => (float[N,T4,{units}] {out}, int64[N] log_probs_len)
+    <int64 four = {{{EACH}}}>
+    {{
+        ["/Transpose"] turned = Transpose<perm=[{order}]>({x})
+        ["/encoder/0/Conv"] h0 = Conv<pads=[1,1]>(turned, w0)
+        ["/encoder/layers.0/act/Sigmoid"] h1 = Sigmoid(h0)
+        ["/encoder/layers.0/conv/Conv"] h2 = Conv<pads=[1,1]>(h1, w1)
+        ["/encoder/layers.1/act/Relu"] h3 = Relu(h2)
+        ["/output/Conv"] h4 = Conv<strides=[{EACH}], pads=[0,3]>(h3, w2)
+        ["/output/Transpose"] logits = Transpose<perm=[0,2,1]>(h4)
+        {logarithms}
+        ["/Div"] log_probs_len = Div({length}, four)
+    }}"""
+    return text, {"w0": _weights(8, BINS, 3), "w1": _weights(8, 8, 3, seed=4), "w2": _weights(units, 8, EACH, seed=5)}
 
 
-def _zipformer(units: int) -> tuple[Any, ...]:
-    return _whole(units, bins_first=False, softmax=True)
-
-
-def _nemo(units: int) -> tuple[Any, ...]:
-    return _whole(units, bins_first=True, softmax=True)
-
-
-def _wenet(units: int) -> tuple[Any, ...]:
-    return _whole(units, bins_first=False, softmax=False)
-
-
-CHUNK, SHIFT = 45, 32
-
-
-def _streaming(units: int) -> tuple[Any, ...]:
+def _streaming(units: int) -> Net:
     """Scores of four frames each, moved by the mean of all the chunks before, which the states hold."""
-    from onnx import helper
-
-    nodes = [
-        helper.make_node("Slice", ["x", "zero", "shift", "one"], ["own"], name="/Slice"),
-        helper.make_node("Reshape", ["own", "rows"], ["quads"], name="/Reshape"),
-        helper.make_node("MatMul", ["quads", "w"], ["scores"], name="/encoders.0/linear/MatMul"),
-        helper.make_node("Add", ["scores", "cached_0"], ["moved"], name="/encoders.0/add/Add"),
-        helper.make_node("LogSoftmax", ["moved"], ["log_probs"], axis=2, name="/output/LogSoftmax"),
-        helper.make_node("ReduceMean", ["scores"], ["mean"], axes=[1], keepdims=1, name="/ReduceMean"),
-        helper.make_node("Add", ["mean", "cached_0"], ["new_cached_0"], name="/Add"),
-        helper.make_node("Add", ["processed_lens", "shift"], ["new_processed_lens"], name="/Add_1"),
-    ]
-    constants = {
-        "zero": np.array([0], np.int64),
-        "one": np.array([1], np.int64),
-        "shift": np.array([SHIFT], np.int64),
-        "rows": np.array([1, SHIFT // EACH, EACH * BINS], np.int64),
-        "w": _weights(EACH * BINS, units) * 5,
-    }
-    inputs = [
-        _value("x", "FLOAT", ["N", CHUNK, BINS]),
-        _value("cached_0", "FLOAT", ["N", 1, units]),
-        _value("processed_lens", "INT64", ["N"]),
-    ]
-    outputs = [
-        _value("log_probs", "FLOAT", ["N", SHIFT // EACH, units]),
-        _value("new_cached_0", "FLOAT", ["N", 1, units]),
-        _value("new_processed_lens", "INT64", ["N"]),
-    ]
-    return nodes, constants, inputs, outputs
+    rows, wide = SHIFT // EACH, EACH * BINS
+    text = f"""
+    net (float[N,{CHUNK},{BINS}] x, float[N,1,{units}] cached_0, int64[N] processed_lens)
+    => (float[N,{rows},{units}] log_probs, float[N,1,{units}] new_cached_0, int64[N] new_processed_lens)
+    <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] shift = {{{SHIFT}}}, int64[3] rows = {{1,{rows},{wide}}}>
+    {{
+        ["/Slice"] own = Slice(x, zero, shift, one)
+        ["/Reshape"] quads = Reshape(own, rows)
+        ["/encoders.0/linear/MatMul"] scores = MatMul(quads, w)
+        ["/encoders.0/add/Add"] moved = Add(scores, cached_0)
+        ["/output/LogSoftmax"] log_probs = LogSoftmax<axis=2>(moved)
+        ["/ReduceMean"] mean = ReduceMean<axes=[1], keepdims=1>(scores)
+        ["/Add"] new_cached_0 = Add(mean, cached_0)
+        ["/Add_1"] new_processed_lens = Add(processed_lens, shift)
+    }}"""
+    return text, {"w": _weights(wide, units) * 5}
 
 
-def _t_one(units: int) -> tuple[Any, ...]:
-    from onnx import helper
-
-    nodes = [
-        helper.make_node("Cast", ["signal"], ["floats"], to=1, name="/Cast"),
-        helper.make_node("Reshape", ["floats", "rows"], ["frames"], name="/Reshape"),
-        helper.make_node("MatMul", ["frames", "w"], ["scores"], name="/MatMul"),
-        helper.make_node("LogSoftmax", ["scores"], ["logprobs"], axis=2, name="/LogSoftmax"),
-        helper.make_node("Add", ["state", "one"], ["state_next"], name="/Add"),
-    ]
-    constants = {
-        "rows": np.array([1, 10, 240], np.int64),
-        "w": _weights(240, units) / 32768,
-        "one": np.ones(1, np.float16),
-    }
-    inputs = [_value("signal", "INT32", ["N", 2400, 1]), _value("state", "FLOAT16", ["N", STATE])]
-    return (
-        nodes,
-        constants,
-        inputs,
-        [_value("logprobs", "FLOAT", ["N", 10, units]), _value("state_next", "FLOAT16", ["N", STATE])],
-    )
+def _t_one(units: int) -> Net:
+    text = f"""
+    net (int32[N,2400,1] signal, float16[N,6] state) => (float[N,10,{units}] logprobs, float16[N,6] state_next)
+    <int64[3] rows = {{1,10,240}}>
+    {{
+        ["/Cast"] floats = Cast<to=1>(signal)
+        ["/Reshape"] frames = Reshape(floats, rows)
+        ["/MatMul"] scores = MatMul(frames, w)
+        ["/LogSoftmax"] logprobs = LogSoftmax<axis=2>(scores)
+        ["/Add"] state_next = Add(state, one)
+    }}"""
+    return text, {"w": _weights(240, units) / 32768, "one": np.ones(1, np.float16)}
 
 
-LAYOUTS: Mapping[str, tuple[Callable[[int], tuple[Any, ...]], Mapping[str, str]]] = {
-    "zipformer2_ctc": (_zipformer, {"model_type": "zipformer2_ctc", "version": "1", "model_author": "k2-fsa"}),
-    "nemo_ctc": (
-        _nemo,
-        {
-            "model_type": "EncDecCTCModelBPE",
-            "vocab_size": "5",
-            "normalize_type": "per_feature",
-            "subsampling_factor": "4",
-        },
+LAYOUTS: Mapping[str, tuple[Callable[[int], Net], Mapping[str, str]]] = {
+    "zipformer2_ctc": (
+        partial(_whole, x="x", length="x_lens", bins_first=False, softmax=True),
+        {"model_type": "zipformer2_ctc", "version": "1", "model_author": "k2-fsa"},
     ),
-    "wenet_ctc": (_wenet, {"model_type": "wenet_ctc", "vocab_size": "5", "subsampling_factor": "4"}),
+    "nemo_ctc": (
+        partial(_whole, x="audio_signal", length="length", bins_first=True, softmax=True),
+        {"model_type": "EncDecCTCModelBPE", "normalize_type": "per_feature", "subsampling_factor": "4"},
+    ),
+    "wenet_ctc": (
+        partial(_whole, x="x", length="x_lens", bins_first=False, softmax=False),
+        {"model_type": "wenet_ctc", "subsampling_factor": "4"},
+    ),
     "streaming": (
         _streaming,
         {"model_type": "zipformer2", "comment": "streaming ctc zipformer2", "T": str(CHUNK), "decode_chunk_len": "32"},
@@ -200,20 +146,10 @@ def recipe(folder: Path, units: Units = UNITS, words: dict[str, list[str]] = WOR
     write_arpa(ngram.make(("<s>", "</s>", *words), drawn.ids, drawn.log_prob, drawn.log_backoff), folder / "toy.arpa")
     lines = [f"{word}{f'({n})' * (n > 1)} {way}\n" for word, ways in words.items() for n, way in enumerate(ways, 1)]
     (folder / "lexicon.txt").write_text("".join(lines))
-    values = {
-        "model": "",
-        "dictionary": str(folder / "lexicon.txt"),
-        "language_model": str(folder / "toy.arpa"),
-        "vocabulary": 100,
-        "order": 2,
-        "bigrams": 1000,
-        "units": units.symbols,
-        "blank": units.blank,
-        "boundary": units.boundary,
-        "parts": "HLG",
-        "topology": "standard",
-        "alternative_cost": 0.5,
-    }
+    values = {"model": "", "vocabulary": 100, "order": 2, "bigrams": 1000, "alternative_cost": 0.5}
+    values |= {"dictionary": str(folder / "lexicon.txt"), "language_model": str(folder / "toy.arpa")}
+    values |= {"units": units.symbols, "blank": units.blank, "boundary": units.boundary}
+    values |= {"parts": "HLG", "topology": "standard"}
     return Recipe(**(values | changes))
 
 

@@ -24,7 +24,7 @@ from profiler.arrays import F32, Array
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.each import each
-from tests.pipelines.ctc_nets import EACH, SHIFT, SYMBOLS, needs_hama, tokens, write
+from tests.pipelines.ctc_nets import CHUNK, EACH, SHIFT, SYMBOLS, needs_hama, tokens, write
 from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
 
 pytestmark = [needs_onnx, needs_onnxruntime]
@@ -53,8 +53,8 @@ def speech(bundled_speech: Path) -> F32:
     return loading.load(bundled_speech / "08-kal16-short.flac").samples
 
 
-def noise(seconds: float, rate: int = 16_000, seed: int = 2) -> F32:
-    drawn = np.random.default_rng(seed).normal(size=round(seconds * rate))
+def noise(seconds: float, rate: int = 16_000) -> F32:
+    drawn = np.random.default_rng(2).normal(size=round(seconds * rate))
     return (0.1 * drawn).clip(-1, 1).astype(np.float32)
 
 
@@ -63,7 +63,9 @@ def noise(seconds: float, rate: int = 16_000, seed: int = 2) -> F32:
 
 @needs_hama
 def test_the_net_of_hama_scores_as_onnxruntime_does(speech):
-    made = front_end_of()
+    model = opening.open_model(of())
+    made = opening.front_end(model)
+    assert isinstance(made, CtcFrontEnd)
     units = made.net.units
     assert (len(units.symbols), units.blank, units.boundary) == (191, 190, 189)
     session = session_of(made.net.path)
@@ -73,6 +75,12 @@ def test_the_net_of_hama_scores_as_onnxruntime_does(speech):
         features = made.features(sound)
         assert len(features) == made.n_frames(len(sound)) == len(sound) // 160 + 1
         np.testing.assert_array_equal(features[::2], wanted)
+    # The scorer takes one row for each output.
+    scorer = build_scorer(of(), model)
+    assert (scorer.n_senones, scorer.subsampling, scorer.lazy) == (191, 2, False)
+    rows = [scorer.score(features[at : at + 16], at, NullLane()) for at in range(0, len(features), 16)]
+    np.testing.assert_array_equal(np.concatenate(rows), wanted)
+    assert all(row.flags.c_contiguous for row in rows)
 
 
 @needs_hama
@@ -85,17 +93,6 @@ def test_a_long_sound_is_computed_in_windows(speech):
     features = made.features(sound)[::2]
     alone = made.computing.scores(sound[2564 * 160 :])
     np.testing.assert_array_equal(features[1334:], alone[52 : 52 + len(features) - 1334])
-
-
-@needs_hama
-def test_the_scorer_takes_one_row_for_each_output(speech):
-    model = opening.open_model(of())
-    scorer = build_scorer(of(), model)
-    features = opening.front_end(model).features(speech)
-    assert (scorer.n_senones, scorer.subsampling, scorer.lazy) == (191, 2, False)
-    rows = [scorer.score(features[at : at + 16], at, NullLane()) for at in range(0, len(features), 16)]
-    np.testing.assert_array_equal(np.concatenate(rows), features[::2])
-    assert all(each.flags.c_contiguous for each in rows)
 
 
 @needs_hama
@@ -119,17 +116,13 @@ def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
 def test_operations_and_bytes_follow_the_outputs_of_a_call():
     profile = front_end_of().profile
     costs = profile.costs(1)
-    linear, square = (
-        costs["score.backbone 3"].operations["gemm"],
-        costs["score.export_attn_layers 1"].operations["gemm"],
-    )
-    assert linear.per_work[0] > 0
-    assert linear.per_work[1] == 0
+    linear, square = (costs[f"score.{name}"].operations["gemm"] for name in ("backbone 3", "export_attn_layers 1"))
+    assert linear.per_work[0] > 0 == linear.per_work[1]
     assert square.per_work[1] > 0
     weights = sum(block.weights for block in profile.blocks)
     assert costs["score.stem"].working_set_bytes == weights
     assert 9e6 < weights < 12e6  # five megabytes in 16 bits, twice that as they are computed with
-    assert {operator.kind for operator in profile.operators} >= {"Conv"}
+    assert "Conv" in {operator.kind for operator in profile.operators}
 
 
 @needs_hama
@@ -186,19 +179,16 @@ WHOLE = {
 def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout, tmp_path):
     folder, sound = write(tmp_path, layout), noise(1.234)
     name, features, arranged = WHOLE[layout]
-    model = opening.open_model(of(folder))
-    made = opening.front_end(model)
-    assert isinstance(made, CtcFrontEnd)
-    assert made.net.units.symbols == SYMBOLS
-    assert (made.net.units.blank, model.subsampling, model.n_senones) == (0, EACH, 5)
-    assert made.net.log_softmax == (layout == "wenet_ctc")
+    made = front_end_of(folder)
+    units = made.net.units
+    assert (units.symbols, units.blank, made.net.log_softmax) == (SYMBOLS, 0, layout == "wenet_ctc")
     x = np.ascontiguousarray(arranged(fbank(features, sound)))[None]
     session = session_of(folder / "model.onnx")
     length = session.get_inputs()[1].name
     wanted = session.run(None, {name: x, length: np.array([123], np.int64)})[0][0]
-    found = made.features(sound)
-    assert len(found) == 123
-    np.testing.assert_allclose(found[::EACH], log_softmax(wanted), atol=2e-5)
+    scores = made.features(sound)
+    assert len(scores) == 123
+    np.testing.assert_allclose(scores[::EACH], log_softmax(wanted), atol=2e-5)
     with pytest.raises(FeatureParameterError, match="needs the whole utterance"):
         made.start(sound)
 
@@ -207,38 +197,33 @@ def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout, tmp_path
 def test_layouts_with_states_score_chunk_by_chunk(layout, rate, frames, every, tmp_path):
     folder, sound = write(tmp_path, layout), noise(1.5, rate)
     made = front_end_of(folder)
-    whole = made.features(sound)
+    scores = made.features(sound)
     assert made.parameters.target.rate == rate
     session = session_of(folder / "model.onnx")
-    inputs, outputs = session.get_inputs(), [one.name for one in session.get_outputs()]
-    states: list[Array] = [np.zeros([1 if isinstance(n, str) else n for n in one.shape]) for one in inputs[1:]]
+    inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
     kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
-    states = [state.astype(kinds[one.type]) for state, one in zip(states, inputs[1:], strict=True)]
-    x = fbank(Fbank(), sound) if layout == "streaming" else sound
+    states = [np.zeros([1 if isinstance(n, str) else n for n in i.shape], kinds[i.type]) for i in inputs[1:]]
+    if layout == "streaming":
+        x = np.full((len(scores) + CHUNK, 80), SILENCE, np.float32)
+        x[: len(scores)] = fbank(Fbank(), sound)
+        chunks = [x[at : at + CHUNK] for at in range(0, len(scores), frames)]
+    else:
+        x = np.append(sound, np.zeros(2400, np.float32))
+        chunks = [(32767 * x[at : at + 2400]).astype(np.int32)[:, None] for at in range(0, 80 * len(scores), 2400)]
     rows = []
-    for at in range(0, len(whole), frames):
-        if layout == "streaming":
-            chunk = np.full((45, 80), SILENCE, np.float32)
-            chunk[: len(x[at : at + 45])] = x[at : at + 45]
-        else:
-            chunk = np.zeros(2400, np.float32)
-            chunk[: len(x[80 * at : 80 * at + 2400])] = x[80 * at : 80 * at + 2400]
-            chunk = (chunk * 32767).astype(np.int32)[:, None]
-        feeds = {inputs[0].name: chunk[None], **{one.name: s for one, s in zip(inputs[1:], states, strict=True)}}
-        found, *states = session.run(outputs, feeds)
-        rows.append(found[0])
-    np.testing.assert_array_equal(whole[::every], np.concatenate(rows)[: len(whole[::every])])
+    for chunk in chunks:
+        feeds = dict(zip([i.name for i in inputs], [chunk[None], *states], strict=True))
+        given, *states = session.run(outputs, feeds)
+        rows.append(given[0])
+    np.testing.assert_array_equal(scores[::every], np.concatenate(rows)[: len(scores[::every])])
 
-    heard = made.start(sound)
-    given = 0
-    ready = [0]
-    while given < len(sound):
-        given = min(given + rate // 10, len(sound))
-        record(heard.advance(given), made.stage_ids, 0, None)
+    heard, ready = made.start(sound), [0]
+    for end in range(rate // 10, len(sound) + 1, rate // 10):
+        record(heard.advance(end), made.stage_ids, 0, None)
         ready.append(heard.ready)
     assert ready == sorted(ready)
     assert ready[5] < heard.ready == heard.n_frames
-    np.testing.assert_array_equal(heard.features[::every], whole[::every])
+    np.testing.assert_array_equal(heard.features[::every], scores[::every])
 
 
 BAD_ENTRIES: list[tuple[str, dict[str, str | None], str]] = [
@@ -250,8 +235,6 @@ BAD_ENTRIES: list[tuple[str, dict[str, str | None], str]] = [
     ("nemo_ctc", {"normalize_type": "all_features"}, "'all_features' is not computed; per_feature is"),
     ("nemo_ctc", {"is_giga_am": "1"}, "is a GigaAM, whose features are not computed"),
     ("streaming", {"decode_chunk_len": "30"}, "chunks of 45 frames, 30 apart, do not fit one output for 4"),
-    ("streaming", {"T": "31"}, "chunks of 31 frames, 32 apart, do not fit"),
-    ("streaming", {"decode_chunk_len": "16"}, "gives 8 outputs for 45 frames; its metadata say one for 4"),
     ("t_one", {"sample_rate": "8001"}, "a sample_rate of 8001 Hz in chunks of 30 × 10 ms is not computed"),
     ("streaming", {"model_type": "zipformer2_ctc"}, "has 3 inputs; a zipformer2_ctc for whole utterances has two"),
 ]
@@ -266,7 +249,6 @@ def test_metadata_that_do_not_fit_are_refused(layout, entries, sentence, tmp_pat
 BAD_TOKENS = [
     ("", "does not number its 0 units"),
     ("a b c\n", "line 1 is not a unit and a number of its own"),
-    ("a 0\nb 0\n", "line 2 is not a unit"),
     ("a 0\nb 2\n", "does not number its 2 units from 0 without a gap"),
     ("a 0\nb 99999999\n", "line 2 is not a unit"),
     ("a 0\nb 1\nc 2\nd 3\ne 4\n", "names no blank"),
@@ -290,17 +272,15 @@ def test_a_unit_may_be_a_space_and_bytes_may_be_no_text(tmp_path):
     (folder / "tokens.txt").write_bytes(b"<blk> 0\r\n  1\n\xffa 2\nc 3\n<wb> 4\n\n")
     units = files.load(str(folder)).units
     assert (units.symbols[1], units.boundary) == (" ", 4)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(ModelError, match=r"has no model.onnx; the folder of a CTC net has one"):
+        files.load(str(folder))
 
 
 def test_a_folder_chooses_the_model_and_its_scale(tmp_path):
     folder = write(tmp_path, "zipformer2_ctc")
     config = settings.assign_with_folder(Config(), {"model_directory": str(folder)})
     assert (config.model, config.search.acoustic_scale, config.search.insertion_penalty) == ("ctc", 1.0, 0.0)
-
-
-def test_a_folder_without_a_net_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"has no model.onnx; the folder of a CTC net has one"):
-        opening.open_model(of(tmp_path))
 
 
 # -- strangers' graphs -----------------------------------------------------------------------------
@@ -310,44 +290,67 @@ def damaged(folder: Path, change: Callable[[Any], None]) -> Path:
     import onnx
 
     made = onnx.load(write(folder, "zipformer2_ctc") / "model.onnx")
-    change(made)
+    change(made.graph)
     (folder / "model.onnx").write_bytes(made.SerializeToString())
     return folder
 
 
-def _sized_by_speech(made: Any) -> None:
-    from onnx import helper
+def begun_with(text: str) -> Callable[[Any], None]:
+    """Put these nodes before all others."""
 
-    nodes = made.graph.node
-    nodes.insert(0, helper.make_node("Cast", ["x"], ["whole"], to=7))
-    nodes.insert(1, helper.make_node("ReduceMax", ["whole"], ["size"], keepdims=0))
-    nodes.insert(2, helper.make_node("Unsqueeze", ["size", "axis"], ["sizes"]))
-    nodes.insert(3, helper.make_node("ConstantOfShape", ["sizes"], ["much"]))
-    made.graph.initializer.append(helper.make_tensor("axis", 7, [1], [0]))
+    def change(graph: Any) -> None:
+        from onnx import parser
 
+        more = parser.parse_graph(f"more () => () <int64[1] axis = {{0}}, bool sure = {{1}}> {{ {text} }}")
+        kept = list(graph.node)
+        del graph.node[:]
+        graph.node.extend([*more.node, *kept])
+        graph.initializer.extend(more.initializer)
 
-def _looped(made: Any) -> None:
-    from onnx import helper
-
-    body = helper.make_graph([], "body", [], [])
-    made.graph.node.insert(0, helper.make_node("Loop", ["", ""], ["y"], body=body))
+    return change
 
 
-def _elsewhere(made: Any) -> None:
-    made.graph.initializer[0].data_location = 1
-    made.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+def ended_with(operator: str) -> Callable[[Any], None]:
+    """Put a branch after the scores, one side of it by `operator`."""
+
+    def change(graph: Any) -> None:
+        from onnx import parser
+
+        shape = f"float[N,T4,{len(SYMBOLS)}]"
+        graph.node[-2].output[0] = "first"
+        branches = ", ".join(
+            f"{name}_branch = {name} () => ({shape} {name}) {{ {name} = {kind}(first) }}"
+            for name, kind in (("then", operator), ("else", "Identity"))
+        )
+        text = f"more () => ({shape} log_probs) <bool sure = {{1}}> {{ log_probs = If (sure) <{branches}> }}"
+        more = parser.parse_graph(text)
+        graph.node.extend(more.node)
+        graph.initializer.extend(more.initializer)
+
+    return change
 
 
-def _not_finite(made: Any) -> None:
-    made.graph.initializer[0].raw_data = np.full(8 * 80 * 3, np.nan, np.float32).tobytes()
+def first_weights(**fields: Any) -> Callable[[Any], None]:
+    def change(graph: Any) -> None:
+        weights = next(one for one in graph.initializer if one.name == "w0")
+        weights.MergeFrom(type(weights)(**fields))
+
+    return change
 
 
+SIZED_BY_SPEECH = """
+whole = Cast<to=7>(x)
+size = ReduceMax<keepdims=0>(whole)
+sizes = Unsqueeze(size, axis)
+much = ConstantOfShape(sizes)
+"""
 DAMAGE: list[tuple[Callable[[Any], None], str]] = [
-    (_sized_by_speech, "makes a tensor of a size that depends on the speech"),
-    (_looped, r"holds a graph of its own \(a branch or a loop\)"),
-    (_elsewhere, "lies in another file"),
-    (_not_finite, "holds a value that is not a finite number"),
-    (lambda made: made.graph.ClearField("output"), "has no input or no output"),
+    (begun_with(SIZED_BY_SPEECH), "makes a tensor of a size that depends on the speech"),
+    (begun_with("y = Loop<body = body () => () {}>(axis, sure)"), r"holds a graph of its own \(a branch or a loop\)"),
+    (first_weights(data_location=1, external_data=[{"key": "location", "value": "/etc/passwd"}]), "in another file"),
+    (first_weights(raw_data=np.full(8 * 80 * 3, np.nan, np.float32).tobytes()), "value that is not a finite number"),
+    (lambda graph: graph.ClearField("output"), "has no input or no output"),
+    (ended_with("RandomUniformLike"), "is random"),
 ]
 
 
@@ -357,25 +360,8 @@ def test_graphs_that_a_net_cannot_have_are_refused(change, sentence, tmp_path):
         opening.open_model(of(damaged(tmp_path, change)))
 
 
-def test_a_branch_is_read_and_its_operators_are_checked(tmp_path):
-    from onnx import helper
-
-    def branched(made: Any, *, drawn: bool) -> None:
-        last = made.graph.node[-2]
-        scores, last.output[0] = last.output[0], "first"
-        same = [helper.make_node("RandomUniformLike" if drawn else "Identity", ["first"], ["then"])]
-        other = [helper.make_node("Identity", ["first"], ["else"])]
-        value = made.graph.output[0].type
-        then, otherwise = (
-            helper.make_graph(nodes, nodes[0].output[0], [], [helper.make_value_info(nodes[0].output[0], value)])
-            for nodes in (same, other)
-        )
-        made.graph.initializer.append(helper.make_tensor("sure", 9, [], [True]))
-        made.graph.node.append(helper.make_node("If", ["sure"], [scores], then_branch=then, else_branch=otherwise))
-
-    opening.open_model(of(damaged(tmp_path / "a", lambda made: branched(made, drawn=False))))
-    with pytest.raises(ModelError, match="is random"):
-        opening.open_model(of(damaged(tmp_path / "b", lambda made: branched(made, drawn=True))))
+def test_a_branch_is_read(tmp_path):
+    opening.open_model(of(damaged(tmp_path, ended_with("Identity"))))
 
 
 @pytest.mark.slow

@@ -1,25 +1,12 @@
 """The device's decoder, on the processor: against the definition, and against the compiled decoder."""
 
-import contextlib
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from search_graphs import (
-    circle,
-    decode,
-    min_cost,
-    random_graph,
-    scores_of,
-    settings,
-    smooth_scores,
-    spoken,
-    thousand_words,
-)
+from search_graphs import circle, decode, min_cost, random_graph, settings, smooth_scores, spoken, thousand_words
 
-from pipelines.audio import collecting
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
 from pipelines.search.device import frontier as device_frontier
 from pipelines.search.device import history as device_history
@@ -45,13 +32,15 @@ def work(recorder=None, lane=None) -> DeviceWork:
     return DeviceWork(HostDevice(), recorder or Recorder(), lane or NullLane())
 
 
+def both(chosen):
+    """The compiled decoder and the device's."""
+    return Viterbi(thousand_words(), chosen), DeviceViterbi(thousand_words(), chosen, work())
+
+
 @pytest.fixture(scope="module")
-def scores(bundled_speech, request) -> np.ndarray:
+def scores(spoken_scores) -> np.ndarray:
     """Of speech, f32 [frames, senones]."""
-    path = collecting.collect([str(bundled_speech)])[0]
-    with contextlib.suppress(pytest.skip.Exception):
-        path = request.getfixturevalue("shared_audio") / "goforward.flac"
-    return scores_of(path)
+    return spoken_scores[-1]
 
 
 # -- against the definition ------------------------------------------------------------------------
@@ -79,51 +68,44 @@ def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
 
 @pytest.mark.parametrize(("beam", "max_active"), [pytest.param(11.0, 7000, marks=pytest.mark.slow), (10.0, 1500)])
 def test_same_words_and_cost_as_the_compiled_decoder_on_speech(scores, beam, max_active):
-    chosen = settings(beam, max_active, insertion_penalty=0.5)
-    here = Viterbi(thousand_words(), chosen)
-    there = DeviceViterbi(thousand_words(), chosen, work())
+    here, there = both(settings(beam, max_active, insertion_penalty=0.5))
     words = decode(here, scores, 100)
     assert len(words) > 3
-    assert decode(there, scores, 100) == words
-    assert there.best_cost == pytest.approx(here.best_cost, abs=0.02)
-    assert there.complete == here.complete
-    # Once more, with the room that the first time has found.
-    assert decode(there, scores, 100, block=50) == words
+    for block in (16, 50):  # the second time with the room that the first has needed
+        assert decode(there, scores, 100, block) == words
+        assert there.best_cost == pytest.approx(here.best_cost, abs=0.02)
+        assert there.complete == here.complete
 
 
 def test_partial_results_and_wanted_senones_are_the_same(scores):
-    chosen = settings(9.0, 100_000)
-    here = Viterbi(thousand_words(), chosen)
-    there = DeviceViterbi(thousand_words(), chosen, work())
-    here.start(0)
-    there.start(0)
+    here, there = both(settings(9.0, 100_000))
+    for one in (here, there):
+        one.start(0)
     np.testing.assert_array_equal(there.active_senones(), here.active_senones())
     for at in range(0, 60, 10):
-        here.advance(scores[at : at + 10], at)
-        there.advance(scores[at : at + 10], at)
+        for one in (here, there):
+            one.advance(scores[at : at + 10], at)
         assert there.partial() == here.partial()
         np.testing.assert_array_equal(there.active_senones(), here.active_senones())
 
 
 def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
-    chosen = settings(9.0, 3000)
-    words = decode(Viterbi(thousand_words(), chosen), scores)
     monkeypatch.setattr(device_search, "FIRST_ROOM", Room(32, 64))
     monkeypatch.setattr(device_history, "FIRST_HISTORY", 64)
-    decoder = DeviceViterbi(thousand_words(), chosen, work())
+    here, there = both(settings(9.0, 3000))
     rooms: list[Room] = []
-    larger = decoder._search._larger
+    larger = there._search._larger
 
     def grown(room, reported):
         found = larger(room, reported)
         rooms.extend([found] if found is not None else [])
         return found
 
-    monkeypatch.setattr(decoder._search, "_larger", grown)
-    assert decode(decoder, scores) == words
+    monkeypatch.setattr(there._search, "_larger", grown)
+    assert decode(there, scores) == decode(here, scores)
     assert max(room.tokens for room in rooms) >= 16 * 32
     # Sizes that speech has outgrown do not stay.
-    assert len(decoder._search._frontiers) <= device_search.MOST_FRONTIERS
+    assert len(there._search._frontiers) <= device_search.MOST_FRONTIERS
 
 
 @pytest.mark.slow
@@ -154,12 +136,10 @@ def test_many_frames_outlast_the_keys(monkeypatch):
     """Keys of a frame lie below all before; when none is left, the table is cleared."""
     graph = random_graph(3, all_final=True)
     scores = smooth_scores(3, 400, graph.n_senones)
-    expected = DeviceViterbi(graph, settings(INFINITE), work())
-    words = decode(expected, scores)
+    words = decode(DeviceViterbi(graph, settings(INFINITE), work()), scores)
     monkeypatch.setattr(device_frontier, "TAGS", 70)
     again = DeviceViterbi(graph, settings(INFINITE), work())
     assert decode(again, scores, block=64) == words
-    assert again.best_cost == pytest.approx(expected.best_cost, abs=1e-2)
     cost = min_cost(graph, scores)
     assert again.best_cost == pytest.approx(cost, abs=0.05)
     assert min_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=0.05)
@@ -193,36 +173,33 @@ def test_settings_change_between_blocks(scores):
     active = {}
     # Where numbers of tokens decide, the two do not drop quite the same ones: in silence even the least of 20 does.
     first = settings(6.0, min_active=1)
-    for later in (settings(13.0, min_active=1), first, settings(13.0, 200), settings(6.0, min_active=900)):
-        decoder = DeviceViterbi(thousand_words(), first, work())
-        reference = Viterbi(thousand_words(), first)
-        for each in (decoder, reference):
-            each.start(0)
-            each.advance(scores[:40], 0)
-            each.configure(later)
-            each.advance(scores[40:60], 40)
-        counts = [len(one.active_senones()) for one in (decoder, reference)]
-        active[later.beam, later.max_active, later.min_active] = np.array(counts)
-        words, theirs = decoder.finish(), reference.finish()
-        if (later.max_active, later.min_active) == (7000, 1):
-            assert words == theirs
-            assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
-    assert (active[13.0, 7000, 1] > 2 * active[6.0, 7000, 1]).all()
-    assert (active[13.0, 7000, 1] > active[13.0, 200, 20]).all()
-    assert (active[6.0, 7000, 900] > 2 * active[6.0, 7000, 1]).all()
+    later = {"wide": settings(13.0, min_active=1), "same": first, "few": settings(13.0, 200)}
+    later["many"] = settings(6.0, min_active=900)
+    for name, changed in later.items():
+        here, there = both(first)
+        for decoder in (here, there):
+            decoder.start(0)
+            decoder.advance(scores[:40], 0)
+            decoder.configure(changed)
+            decoder.advance(scores[40:60], 40)
+        active[name] = np.array([len(decoder.active_senones()) for decoder in (here, there)])
+        words = here.finish(), there.finish()
+        if name in ("wide", "same"):
+            assert words[0] == words[1]
+            assert there.best_cost == pytest.approx(here.best_cost, abs=0.02)
+    assert (active["wide"] > 2 * active["same"]).all()
+    assert (active["wide"] > active["few"]).all()
+    assert (active["many"] > 2 * active["same"]).all()
 
 
 # -- what cannot be --------------------------------------------------------------------------------
 
 
-def test_a_device_without_memory_for_the_graph_is_refused():
+def test_a_device_without_memory_is_refused_in_one_sentence(monkeypatch):
     small = work()
     small.device.free_bytes = lambda: 1_000_000
     with pytest.raises(DeviceError, match=r"search.device = torch-cpu needs \d+ MB .* 1 MB are free"):
         DeviceViterbi(thousand_words(), settings(), small)
-
-
-def test_memory_that_runs_out_is_one_sentence(monkeypatch):
     graph = thousand_words()
     decoder = DeviceViterbi(graph, settings(), work())
 
@@ -282,14 +259,10 @@ def test_kernels_launches_and_copies_are_distinguished(tmp_path, scores):
 
 
 def test_active_senones_are_those_of_the_compiled_decoder(scores):
-    chosen = settings(9.0, 100_000)
-    sums = []
-    for stage in ("search.epsilon", "search.history"):
-        recorder = Recorder()
-        lane = recorder.lane("decode", decode=True)
-        decoder = Viterbi(thousand_words(), chosen)
-        if stage == "search.history":
-            decoder = DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
+    chosen, sums, recorder = settings(9.0, 100_000), [], Recorder()
+    lane = recorder.lane("decode", decode=True)
+    here, there = Viterbi(thousand_words(), chosen), DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
+    for stage, decoder in (("search.epsilon", here), ("search.history", there)):
         decoder.stages(recorder)
         lane.take()
         decoder.start(0)
