@@ -1,7 +1,5 @@
 """The Qt application: created once, under the name used for its settings."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """A crash report as text that can be copied, of bounded length: a crashing process may print megabytes."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections import deque

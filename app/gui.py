@@ -1,7 +1,5 @@
 """Entry point of the window: creates the application, catches errors, shows the first page; light of imports."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import gc

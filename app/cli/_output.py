@@ -5,8 +5,6 @@ files may be untrusted, so every character that does not print or that the termi
 to a stream that was closed before the start (`>&-`) is discarded.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -16,8 +16,6 @@ with itself, changed by --a and --b; if it is an A/B session, its arms are compa
 only where p is below 0.05 / 4, or where the interval lies within 0.98…1.02.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -30,8 +30,6 @@ by all Gaussians or by the whole net in float32 (same model, graph and search se
 A lazy configuration (gmm.senones or dnn.senones = active) computes only the active senones and is compared on those.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from typing import Final

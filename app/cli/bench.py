@@ -10,8 +10,6 @@ and prints the window's own figures; `device` has none either and says of each s
 for an hour (or --minutes) whether memory, files or threads grow.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

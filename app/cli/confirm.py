@@ -11,8 +11,6 @@ of the session's audio, interleaved with the unchanged configuration, on this ma
 that the session names (grammar, language model, dictionary, net, model folder).
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from pathlib import Path

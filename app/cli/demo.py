@@ -7,8 +7,6 @@ The demo decodes the bundled synthetic voices with the preset `demo`, in real ti
 decodes them once, writes a session and a picture of the desk to the folder and prints where.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

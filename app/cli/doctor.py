@@ -8,8 +8,6 @@ First what the program needs, then the tiers of evidence: where its figures can 
 absent tier stay blank in every report. Grades: A counted by hardware or kernel, B time measured.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import os

@@ -11,8 +11,6 @@ cannot be tried here. `asrscope export FILE.asrs --png F` draws it. Use the mach
 stops it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -4,8 +4,6 @@ Exit status: 0; 1 for a fault of the program, with one sentence that says where 
 one sentence; 128 + N after signal N. `--debug` shows the traceback for 1 and 2.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

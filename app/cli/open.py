@@ -5,8 +5,6 @@ asrscope run.asrs
 asrscope beams/
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import ctypes

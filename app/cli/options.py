@@ -4,8 +4,6 @@ asrscope options
 asrscope options --json
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

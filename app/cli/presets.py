@@ -4,8 +4,6 @@ asrscope presets
 asrscope presets --json
 """
 
-from __future__ import annotations
-
 import argparse
 
 from app.cli import _output

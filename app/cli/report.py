@@ -11,8 +11,6 @@ confused words, settings. Lists that are cut say of how many. `--json` has the k
 processing and first time), and those of `compare` under `comparison`. `--select` is that of `show`, for one session.
 """
 
-from __future__ import annotations
-
 import argparse
 from contextlib import ExitStack
 

@@ -15,8 +15,6 @@ Two keys of the JSON object say what the run took of the machine; what was not m
              (the source, or why there is none)
 """
 
-from __future__ import annotations
-
 import argparse
 
 from app.cli import _output, _recorded

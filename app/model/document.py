@@ -4,8 +4,6 @@ A verb builds its document once, of its JSON object; the terminal (`app.cli._out
 and the window (`app.window.tasks.page`, which reads it from the command it runs) each have one renderer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The three hints that lead a new user on: selection, a larger block, the ladder. Each goes when done or dismissed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

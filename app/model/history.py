@@ -4,8 +4,6 @@ What changes of selection, scope, visible range and stage in quick succession, o
 step: a drag, a zoom by some notches. During a run, to undo a live change is a change like any other.
 """
 
-from __future__ import annotations
-
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 

@@ -1,7 +1,5 @@
 """Lab runs of the window: one at a time, never during another run; keeps the last one of each lab."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ bursts, through which `SmoothCursor` moves evenly: the writer commits about 20 t
 of audio at once, and reading costs more than drawing.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator
 from typing import Final, Generic, TypeVar

@@ -4,8 +4,6 @@ A live setting changed during a run goes to the worker and is kept for the next 
 Settings of a recording are shown instead and cannot be changed. Nothing here knows which settings exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -7,8 +7,6 @@ Geometries and layouts are bytes of Qt, which follows whatever counts they hold.
 that lies in the user's data folder, so that only bytes that this program has written there are given back to Qt.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hmac

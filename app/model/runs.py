@@ -1,7 +1,5 @@
 """Starting runs: what the next one decodes, and where, and whether it is the demo; the settings are the pipeline's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial

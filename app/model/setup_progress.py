@@ -4,8 +4,6 @@ The worker reports steps with names and shares of their own (`net scalar/586`). 
 with a usual duration: that of a start with nothing cached, later that of the set-up before.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final

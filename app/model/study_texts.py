@@ -1,7 +1,5 @@
 """The study of a sweep in words, tables and charts: its front, its trials, the importance of each setting. No Qt."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ What is selected is the scope of all figures (`app.model.scope`); without a sele
 seconds of decoded audio: frame number of the run × 10 ms. No view keeps a range of its own: a zoom is one in all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple

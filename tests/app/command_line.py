@@ -1,7 +1,5 @@
 """`asrscope` as other people's scripts run it, in a process of its own, and in this one."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

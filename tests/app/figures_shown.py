@@ -3,8 +3,6 @@
 Every reader takes an `Opened` session; `test_one_figure` holds them against each other.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Studies of a sweep with known figures, as `asrscope sweep` leaves them in their folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ front end per utterance, scoring that gets cheaper when Gaussian selection is sw
 when frames are skipped, a search that works harder in one stretch, one dear frame.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ On a fake clock: utterances longer than their frames, one decoded under two conf
 reference words, one that was stopped; a device next to the decode lane; spans and counter readings lost.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A bench that lacks its data says so in a sentence and fails before it measures; what a bench names is there."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`bench device`: steps are taken once, within the time there is, and again when named; and the rules of the search."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

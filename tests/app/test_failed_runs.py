@@ -1,7 +1,5 @@
 """Runs that fail before their first frame: no file that nobody named is left, and a named one says why it failed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

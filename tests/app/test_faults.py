@@ -1,7 +1,5 @@
 """What goes wrong around the window: crashes of the worker, faults, signals, odd files dropped, odd settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Nothing is opened and nothing scrolled at 1280 × 800: the demo is started, what
 is flipped, the cost changes, and the same speech decoded both ways gives ratio and words. Then the A/B decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Strangers' sessions in the real window, in pictures and through the commands: a share of the campaign's."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -1,7 +1,5 @@
 """What was done to the input is said: in the report, as text and as JSON, and once in the window."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tables of a page that commands print: each has one place, is written there again alike, and nothing else moves."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

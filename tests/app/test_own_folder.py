@@ -1,7 +1,5 @@
 """Folders for temporary files: none stays, whatever becomes of the window that made it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

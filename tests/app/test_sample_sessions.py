@@ -1,7 +1,5 @@
 """Sessions that ship with the program: what a person without such a machine can look at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

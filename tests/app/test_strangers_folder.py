@@ -1,7 +1,5 @@
 """The program started in a folder full of a stranger's code: none of it runs."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path

@@ -5,8 +5,6 @@ the process has ended. A window that is killed cannot: it holds a lock in each f
 window that wants such a folder removes those that nobody holds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ that left a session behind may still be followed by its ``finished``. What arriv
 of a run that is over, is dropped.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Mapping, Sequence
