@@ -1,18 +1,16 @@
 """The run under way as the window sees it: shows its session, passes changes on to it, and reports its end."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import crash_report
 from app.model.pipeline import Pipeline
-from app.model.playhead import Playhead
+from app.model.playhead import Playhead, Snapshot
 from app.model.processes.run_control import RunControl, RunRequest
 from app.model.recent import Memory
 from app.model.setup_progress import SetUp
@@ -21,9 +19,6 @@ from pipelines.config import Config
 from profiler.clock import FRAME_S
 from profiler.plain import clock
 from profiler.session.facts import COMPILING
-
-if TYPE_CHECKING:
-    from app.model.playhead import Snapshot
 
 PROGRESS_MS: Final = 500  # Between two looks at how far a set-up has got
 DECODING: Final = "decoding"  # What the worker reports when a set-up is over

@@ -1,21 +1,16 @@
 """What a report (`app.model.report`) says, in words and tables: for a terminal, and in an exported report. No Qt."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.model import latency, memory
 from app.model.document import Document, Notes, Part, Section, Table, number
+from app.model.report import Tree
+from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS, PREEMPTED_FROM, THROTTLED
 from profiler.plain import clock, counted, one_line, rtf_text
-
-if TYPE_CHECKING:
-    from app.model.report import Tree
-    from pipelines.audio.word_errors import ErrorCount
-
 
 SHARES: Final = {  # What was done of all that there was, by its key in the report
     "senones_scored": "{:.1%} of the senones scored",
@@ -312,8 +307,6 @@ def words_changed(words: int, errors: int, changed: int) -> str:
 
 
 def _rate(tree: Tree) -> ErrorCount:
-    from pipelines.audio.word_errors import ErrorCount
-
     of_characters = tree.get("cer_errors") or 0, tree.get("cer_characters") or 0
     return ErrorCount(tree["wer_errors"], tree["wer_words"], *of_characters)
 

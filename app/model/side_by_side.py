@@ -4,21 +4,14 @@ The settings in force are compared with the last ones before them or, if nothing
 toggle's other side. The worker decodes; what it records says when it can go on.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, Signal
 
 from app.model import configurations
 from app.model.effects import effects_of
 from app.model.pipeline import Pipeline
-from app.model.playhead import Playhead
+from app.model.playhead import Playhead, Snapshot
 from app.model.runs import Runs
 from pipelines.config import Value
-
-if TYPE_CHECKING:
-    from app.model.playhead import Snapshot
 
 
 class SideBySide(QObject):

@@ -4,13 +4,11 @@ Hann windows of 25 ms every 10 ms (a frame), in bands of equal width up to 8 kHz
 seconds as they come into view; those used last are kept.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,9 +16,7 @@ from app.model.sound import SoundError, pieces_of, read
 from profiler.arrays import F32, F64, Array
 from profiler.clock import FRAME_S
 from profiler.plain import one_line
-
-if TYPE_CHECKING:
-    from profiler.session.model import Utterance
+from profiler.session.model import Utterance
 
 BANDS: Final = 128
 TOP_HZ: Final = 8000.0

@@ -1,17 +1,16 @@
 """The study of a sweep, from the report (the object of `--json`) that it writes whenever a trial has ended. No Qt."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 
+from app.model.report import Tree
 from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
 from profiler.errors import BadInput
@@ -20,9 +19,6 @@ from profiler.files import paths
 from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
 from profiler.plain import one_line
-
-if TYPE_CHECKING:
-    from app.model.report import Tree
 
 REPORT: Final = "report.json"  # What makes a folder the study of a sweep
 LARGEST: Final = 16 * MIB  # Bytes of a report: 10 000 trials have 6 MB
