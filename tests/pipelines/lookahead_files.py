@@ -59,18 +59,17 @@ def first_labels(fst: Fst) -> list[set[int]]:
 
 def look_ahead(fst: Fst) -> LookAhead:
     """Its data: runs of labels."""
-    first, begin, end = [0], list[int](), list[int]()
+    first, runs = [0], list[tuple[int, int]]()
     sets = first_labels(fst)
     for labels in sets:
         for label in sorted(labels - {NO_LABEL}):
-            if len(end) > first[-1] and end[-1] == label:
-                end[-1] += 1
+            if len(runs) > first[-1] and runs[-1][1] == label:
+                runs[-1] = runs[-1][0], label + 1
             else:
-                begin.append(label)
-                end.append(label + 1)
-        first.append(len(begin))
-    final = np.array([NO_LABEL in labels for labels in sets])
-    return LookAhead(np.array(first, np.int64), np.array(begin, np.int32), np.array(end, np.int32), final)
+                runs.append((label, label + 1))
+        first.append(len(runs))
+    begin, end = np.array(runs, np.int32).reshape(-1, 2).T.copy()
+    return LookAhead(np.array(first, np.int64), begin, end, np.array([NO_LABEL in labels for labels in sets]))
 
 
 def lookahead(fst: Fst, names: Sequence[str] = (), mapped: bool = False) -> bytes:
@@ -174,16 +173,9 @@ def random_hcl(seed: int, n: int = 6, ilabels: int = 4, words: int = 5) -> Fst:
     loops = np.flatnonzero(rng.random(n) < 0.5)
     final = np.where(rng.random(n) < 0.4, rng.exponential(1.0, n), np.inf).astype(np.float32)
     final[n - 1] = 0.0
-    return from_arcs(
-        n,
-        0,
-        final,
-        np.concatenate([source, loops]),
-        np.concatenate([rng.integers(0, ilabels, m), rng.integers(1, ilabels, len(loops))]),
-        np.concatenate([olabel, np.zeros(len(loops), int)]),
-        rng.exponential(1.0, m + len(loops)),
-        np.concatenate([target, loops]),
-    )
+    ilabel = np.r_[rng.integers(0, ilabels, m), rng.integers(1, ilabels, len(loops))]
+    weight = rng.exponential(1.0, m + len(loops))
+    return from_arcs(n, 0, final, np.r_[source, loops], ilabel, np.r_[olabel, 0 * loops], weight, np.r_[target, loops])
 
 
 def random_g(seed: int, n: int = 4, words: int = 5) -> Fst:
@@ -221,8 +213,8 @@ def product(hcl: Fst, g: Fst) -> Fst:
 
 def language(fst: Fst, inputs: int = 4, outputs: int = 3) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
     """The weight of each pair of strings of at most that many labels: of the best of its paths."""
-    best = {(fst.start, (), ()): 0.0}
-    waiting = [(fst.start, (), ())]
+    start = fst.start, (), ()
+    best, waiting = {start: 0.0}, [start]
     while waiting:
         key = waiting.pop()
         state, said, heard = key
@@ -234,10 +226,9 @@ def language(fst: Fst, inputs: int = 4, outputs: int = 3) -> dict[tuple[tuple[in
                 best[new] = cost
                 waiting.append(new)
     found: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-    for (state, said, heard), cost in best.items():
+    for (state, *pair), cost in best.items():
         if np.isfinite(fst.final[state]):
-            whole = cost + float(fst.final[state])
-            found[said, heard] = min(whole, found.get((said, heard), np.inf))
+            found[tuple(pair)] = min(cost + float(fst.final[state]), found.get(tuple(pair), np.inf))
     return found
 
 

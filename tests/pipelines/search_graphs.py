@@ -17,7 +17,7 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import ngram
 from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.openfst import Fst, from_arcs, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
@@ -31,11 +31,9 @@ TOY_WORDS = ("two", "to", "too", "a", "i", "eye", "read", "red", "four", "forwar
 
 
 def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0, **changes):
-    plain = {"min_active": 20, "adaptive_beam": False, "target_rtf": 0.05}
-    plain |= {"lattice": False, "lattice_beam": 6.0, "nbest": 1} | changes
-    return Search(
-        beam=beam, max_active=max_active, acoustic_scale=acoustic_scale, insertion_penalty=insertion_penalty, **plain
-    )
+    values = {"beam": beam, "max_active": max_active, "min_active": 20, "adaptive_beam": False, "target_rtf": 0.05}
+    values |= {"acoustic_scale": acoustic_scale, "insertion_penalty": insertion_penalty}
+    return Search(**(values | {"lattice": False, "lattice_beam": 6.0, "nbest": 1} | changes))
 
 
 @cache
@@ -55,9 +53,9 @@ def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
     write_arpa(toy_language(order), folder / "toy.arpa")
     words = restricted(full_dictionary(), TOY_WORDS)
     write_dictionary(Dictionary(words.pronunciations), folder / "toy.dict")
+    files = {"dictionary": str(folder / "toy.dict"), "language_model": str(folder / "toy.arpa")}
     values = {"vocabulary": 100, "order": order, "bigrams": 1000, "trigrams": 1000} | changes
-    files = str(sphinx.default_directory()), str(folder / "toy.dict"), str(folder / "toy.arpa")
-    return Recipe(**dict(zip(("model", "dictionary", "language_model"), files, strict=True)) | values)
+    return Recipe(model=str(sphinx.default_directory()), **files, **values)
 
 
 @cache
@@ -192,25 +190,18 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
 
 def best_path(graph, words, labels=None):
     """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
-    plain = loopless_of(graph)
     index = {w: i + 1 for i, w in enumerate(graph.words)}
-    fst = to_kaldifst(plain)
+    fst = to_kaldifst(loopless_of(graph))
     kaldifst.arcsort(fst, "olabel")
-    said = kaldifst.make_linear_acceptor([index[w] for w in words])
-    fst = kaldifst.StdVectorFst(kaldifst.compose(fst, said))
+    fst = kaldifst.compose(fst, kaldifst.make_linear_acceptor([index[w] for w in words]))
     if labels is not None:
         kaldifst.arcsort(fst, "ilabel")
-        fst = kaldifst.StdVectorFst(kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst))
-    path = from_kaldifst(kaldifst.StdVectorFst(kaldifst.shortest_path(fst)))
-    if not path.n_states:
+        fst = kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst)
+    path = kaldifst.StdVectorFst(kaldifst.shortest_path(kaldifst.StdVectorFst(fst)))
+    if path.num_states == 0:
         return np.inf, []
-    state, cost, labels = path.start, 0.0, []
-    while path.first[state] < path.first[state + 1]:
-        arc = path.first[state]
-        cost += float(path.weight[arc])
-        labels.append(int(path.ilabel[arc]))
-        state = int(path.target[arc])
-    return cost + float(path.final[state]), [label for label in labels if label]
+    _, labels, _, weight = kaldifst.get_linear_symbol_sequence(path)
+    return weight.value, labels
 
 
 def backed_off(lm, words):
@@ -228,15 +219,13 @@ def backed_off(lm, words):
     def cheapest(history, at):
         if at == len(ids):
             return 0.0
-        gram = (*history, ids[at])
-        own = row(gram)
-        choices = []
-        if own >= 0:
+        gram, choices = (*history, ids[at]), []
+        if (own := row(gram)) >= 0:
             kept = gram[-(lm.order - 1) :] if lm.order > 1 else ()
             choices.append(cheapest(kept, at + 1) - lm.log_prob[len(history)][own])
         if history:
-            known = row(history)
-            weight = lm.log_backoff[len(history) - 1][known] if known >= 0 else 0.0
+            listed = row(history)
+            weight = lm.log_backoff[len(history) - 1][listed] if listed >= 0 else 0.0
             choices.append(cheapest(history[1:], at) - weight)
         return min(choices)
 

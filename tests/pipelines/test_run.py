@@ -21,14 +21,13 @@ from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import TILING
+from tests.each import each
 from tests.pipelines.whole_runs import Person, ask, compiled, run
-
-UTTERANCES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
 
 @pytest.fixture(scope="module")
 def files(bundled_speech: Path) -> list[Path]:
-    return [bundled_speech / name for name in UTTERANCES]
+    return [bundled_speech / name for name in ("01-slt-morning.flac", "08-kal16-short.flac")]
 
 
 @pytest.fixture(scope="module")
@@ -39,37 +38,37 @@ def recorded(
     return run(quick, files, path, transcripts=bundled_speech / "transcripts.tsv"), path
 
 
-def test_it_hears_what_was_said(recorded):
+def test_it_hears_what_was_said(recorded, quick, files):
     outcome, _ = recorded
     assert outcome.state == "closed"
     first, second = outcome.result.utterances
     assert (first.complete, second.complete) == (None, None), "there is no grammar"
-    assert second.hypothesis == "yes of course"
-    assert second.errors == 0
-    assert first.errors is not None
+    assert (second.hypothesis, second.errors) == ("yes of course", 0)
     assert first.errors <= first.reference_words // 2
+    # Words depend neither on the block nor on the recorder.
+    for block in (1, 37):
+        alone = run(assign(quick, {"block": block}), files)
+        assert [u.hypothesis for u in alone.result.utterances] == [first.hypothesis, second.hypothesis]
+        assert alone.session is None
 
 
 @pytest.mark.slow
-def test_a_call_with_a_speaker_on_each_channel(quick, bundled_speech, tmp_path):
+def test_a_call_with_a_speaker_on_each_channel(quick, recorded, files, tmp_path):
     """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
-    first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
-    second, _ = soundfile.read(bundled_speech / UTTERANCES[0])
+    (second, rate), (first, _) = map(soundfile.read, files)
+    path, out = str(tmp_path / "call.wav"), tmp_path / "call.asrs"
     call = np.zeros((len(second), 2))
     call[: len(first), 0], call[:, 1] = first, second
-    soundfile.write(tmp_path / "call.wav", call, rate)
+    soundfile.write(path, call, rate)
     each = assign(quick, {"audio.channel": "each"})
-    outcome = run(each, [tmp_path / "call.wav"], tmp_path / "call.asrs")
-    alone = run(quick, [bundled_speech / UTTERANCES[0]], None).result.utterances[0]
-    left, right = outcome.result.utterances
+    left, right = run(each, [Path(path)], out).result.utterances
+    alone = recorded[0].result.utterances
     assert (left.name, right.name) == ("call-left", "call-right")
-    assert left.hypothesis == "yes of course"
-    assert right.hypothesis == alone.hypothesis
-    with closing(Session.open(tmp_path / "call.asrs")) as session:
-        items = rerun.items_of(session.utterances)
-        assert session.meta["audio"] == [str(tmp_path / "call.wav")]
+    assert (right.hypothesis, left.hypothesis) == tuple(u.hypothesis for u in alone)
+    with closing(Session.open(out)) as session:
+        assert session.meta["audio"] == [path]
         assert [u.notes for u in session.utterances] == [("channel 1 of 2",), ("channel 2 of 2",)]
-    assert items == playlist.build([str(tmp_path / "call.wav")], None, each.audio).items
+        assert rerun.items_of(session.utterances) == playlist.build([path], None, each.audio).items
 
 
 def test_the_session_says_what_the_run_did(recorded):
@@ -79,12 +78,10 @@ def test_the_session_says_what_the_run_did(recorded):
         assert [u.hypothesis for u in session.utterances] == [u.hypothesis for u in outcome.result.utterances]
         for utterance in session.utterances:
             assert utterance.done
-            ends = [first + n for _, first, n in utterance.words]
-            assert all(
-                utterance.first_frame <= first and first + n <= utterance.first_frame + utterance.n_frames
-                for _, first, n in utterance.words
-            )
-            assert ends == sorted(ends)
+            times = np.array([(first, first + n) for _, first, n in utterance.words]) - utterance.first_frame
+            assert times.min() >= 0
+            assert times.max() <= utterance.n_frames
+            assert (np.diff(times[:, 1]) >= 0).all()
         parts = breakdown(session)
     assert parts.wall_ns == outcome.result.wall_ns
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
@@ -124,14 +121,6 @@ def test_what_the_run_does_for_itself_counts_once(recorded):
     assert overhead < cost.perturbation * parts.wall_ns < overhead + spans_ns
 
 
-def test_words_do_not_depend_on_the_block_or_the_recorder(recorded, quick, files):
-    heard = [u.hypothesis for u in recorded[0].result.utterances]
-    for block in (1, 37):
-        outcome = run(assign(quick, {"block": block}), files, None)
-        assert [u.hypothesis for u in outcome.result.utterances] == heard
-        assert outcome.session is None
-
-
 def test_toggles_change_the_work_and_leave_marks(quick, files, tmp_path):
     # Compiled before, they act at once.
     compiled(quick, {"gmm.selection.enabled": True})
@@ -156,26 +145,21 @@ def test_toggles_change_the_work_and_leave_marks(quick, files, tmp_path):
 
 
 def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick, files, tmp_path):
-    path = tmp_path / "stopped.asrs"
-    outcome = run(quick, files, path, Person((300, Control.stop)))
-    assert outcome.state == "stopped"
-    with closing(Session.open(path)) as session:
-        assert session.state == "stopped"
-        (utterance,) = session.utterances
-        assert not utterance.done
-        assert utterance.hypothesis
-        assert (utterance.errors, utterance.complete) == (None, None)
-        assert 300 <= breakdown(session).last_frame <= 300 + 2 * quick.block
-
-
-def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick, files, tmp_path):
-    control = Control()
-    control.stop()
-    path = tmp_path / "never.asrs"
-    assert run(quick, files, path, control).state == "stopped"
-    with closing(Session.open(path)) as session:
-        assert session.state == "stopped"
-        assert not session.utterances
+    for at in (0, 300):
+        path = tmp_path / f"{at}.asrs"
+        control = Person((at, Control.stop))
+        if at == 0:  # before anything is prepared
+            control.stop()
+        assert run(quick, files, path, control).state == "stopped"
+        with closing(Session.open(path)) as session:
+            assert session.state == "stopped"
+            if at == 0:
+                assert not session.utterances
+                continue
+            (utterance,) = session.utterances
+            assert (utterance.done, utterance.errors, utterance.complete) == (False, None, None)
+            assert utterance.hypothesis
+            assert at <= breakdown(session).last_frame <= at + 2 * quick.block
 
 
 def test_pace_and_loop_act_while_it_runs(quick, files, tmp_path):
@@ -196,28 +180,21 @@ def test_pace_and_loop_act_while_it_runs(quick, files, tmp_path):
 
 
 def test_a_bad_file_among_good_ones_is_named_and_the_rest_decoded(quick, files, tmp_path):
-    bad = tmp_path / "bad.wav"
+    bad, click, path = tmp_path / "bad.wav", tmp_path / "click.wav", tmp_path / "mixed.asrs"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
-    path = tmp_path / "mixed.asrs"
-    outcome = run(quick, [bad, files[1]], path)
-    assert [u.hypothesis for u in outcome.result.utterances] == ["yes of course"]
+    soundfile.write(click, np.full(80, 0.1, np.float32), 16000)
+    outcome = run(quick, [bad, click, files[1]], path)
+    short, second = outcome.result.utterances
+    assert short.done
+    assert second.hypothesis == "yes of course"
     (sentence,) = outcome.result.refused
     assert str(bad) in sentence
     with closing(Session.open(path)) as session:
         assert [m.text for m in session.markers if m.kind == "error"] == [sentence]
 
 
-def test_very_short_audio_is_decoded(quick, tmp_path):
-    path = tmp_path / "click.wav"
-    soundfile.write(path, np.full(80, 0.1, np.float32), 16000)
-    outcome = run(quick, [path], tmp_path / "click.asrs")
-    assert outcome.state == "closed"
-    assert outcome.result.utterances[0].done
-
-
-@pytest.mark.parametrize("where", ["missing-folder/a.asrs", "a-folder"])
+@each("where", ["missing-folder/a.asrs", ""])
 def test_an_impossible_session_path_is_refused_before_anything_is_done(quick, files, tmp_path, where):
-    (tmp_path / "a-folder").mkdir()
     with pytest.raises((BadInput, OSError)) as refusal:
         run(quick, files, tmp_path / where)
     assert "\n" not in str(refusal.value)
@@ -236,35 +213,32 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(quick, files,
 
 
 @pytest.mark.slow
-def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(quick, bundled_speech, tmp_path):
-    grammar = tmp_path / "yes.gram"
+def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(quick, files, tmp_path):
+    grammar, whole, half = (tmp_path / name for name in ("yes.gram", "whole.wav", "half.wav"))
     grammar.write_text("#JSGF V1.0; grammar yes; public <yes> = yes of course;")
-    sound, rate = soundfile.read(bundled_speech / "08-kal16-short.flac", dtype="float32")
-    whole, half = tmp_path / "whole.wav", tmp_path / "half.wav"
+    sound, rate = soundfile.read(files[1], dtype="float32")
     soundfile.write(whole, np.stack([sound, sound], 1), rate)
     soundfile.write(half, sound[: len(sound) // 2], rate)
-    config = assign(quick, {"graph.grammar": str(grammar)})
-    outcome = run(config, [whole, half], tmp_path / "run.asrs")
-    first, second = outcome.result.utterances
-    assert (first.hypothesis, first.complete, first.notes) == ("yes of course", True, ("mixed down from 2 channels",))
-    assert (second.complete, second.notes) == (False, ())
+    outcome = run(assign(quick, {"graph.grammar": str(grammar)}), [whole, half], tmp_path / "run.asrs")
+    assert outcome.result.utterances[0].hypothesis == "yes of course"
+    expected = [(True, ("mixed down from 2 channels",)), (False, ())]
     with Session.open(tmp_path / "run.asrs") as session:
-        assert [u.complete for u in session.utterances] == [True, False]
-        assert [u.notes for u in session.utterances] == [first.notes, ()]
+        for utterances in (outcome.result.utterances, session.utterances):
+            assert [(u.complete, u.notes) for u in utterances] == expected
 
 
 @pytest.mark.slow
-def test_what_is_left_out_of_a_language_model_is_in_result_and_session(quick, bundled_speech, tmp_path):
-    words = ("yes", "of", "course", "vielleicht", "natürlich")
-    unigrams = "".join(f"-0.8 {word}\n" for word in ("<s>", "</s>", *words))
+def test_what_is_left_out_of_a_language_model_is_in_result_and_session(quick, files, tmp_path):
+    words = ("<s>", "</s>", "yes", "of", "course", "vielleicht", "natürlich")
+    unigrams = "".join(f"-0.8 {word}\n" for word in words)
     (tmp_path / "own.arpa").write_text(f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8")
     config = assign(quick, {"graph.language_model": str(tmp_path / "own.arpa")})
-    outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")
+    outcome = run(config, files[1:], tmp_path / "run.asrs")
     assert outcome.result.utterances[0].hypothesis == "yes of course"
     with Session.open(tmp_path / "run.asrs") as session:
-        assert session.meta["notes"] == [
-            "2 of 5 words of the language model have no pronunciation and are left out: vielleicht, natürlich"
-        ]
+        (note,) = session.meta["notes"]
+    assert note.startswith("2 of 5 words of the language model have no pronunciation")
+    assert note.endswith("vielleicht, natürlich")
 
 
 @pytest.mark.slow

@@ -1,12 +1,22 @@
 """Graphs of grammars: they say what the grammar says, at its cost, and nothing else."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from language_models import EXPRESSIONS, WORDS, random_model, restricted, sentences, write_arpa, write_dictionary
+from language_models import (
+    EXPRESSIONS,
+    WORDS,
+    jsgf_text,
+    random_model,
+    restricted,
+    sentences,
+    write_arpa,
+    write_dictionary,
+)
 from search_graphs import QUIET, backed_off, best_path, full_dictionary, model
 
 import assets
@@ -53,11 +63,21 @@ def unless_refused(make):
         raise
 
 
-def accept(rules, public=("rule",)):
+A, B = Word("a", 1), Word("b", 1)
+
+
+def acceptor(whole):
+    """The acceptor of a grammar, and the words that its labels mean."""
     labels = {}
-    whole = Grammar(assets.path("grammars"), rules, public)
-    fst = grammar.acceptor(whole, lambda word: labels.setdefault(word.text, len(labels) + 1))
-    return costs(fst, list(labels))
+    return grammar.acceptor(whole, lambda word: labels.setdefault(word.text, len(labels) + 1)), list(labels)
+
+
+def accept(rules, public=("rule",)):
+    return costs(*acceptor(Grammar(assets.path("grammars"), rules, public)))
+
+
+def probabilities(**rules):
+    return {said: np.exp(-cost) for said, cost in accept(rules).items()}
 
 
 @settings(max_examples=80, deadline=None)
@@ -72,106 +92,80 @@ def test_the_acceptor_says_what_the_grammar_says(expression):
 
 
 def test_the_most_probable_way_counts():
-    a, b = Word("a", 1), Word("b", 1)
-    twice = Alternatives(((1.0, a), (1.0, Sequence((a, b))), (2.0, Sequence((a, b))), (1.0, a)))
-    expected = {("a",): 0.2, ("a", "b"): 0.4}
-    assert {s: np.exp(-c) for s, c in accept({"rule": twice}).items()} == pytest.approx(expected, rel=ROUNDING)
+    twice = Alternatives(((1.0, A), (1.0, Sequence((A, B))), (2.0, Sequence((A, B))), (1.0, A)))
+    assert probabilities(rule=twice) == pytest.approx({("a",): 0.2, ("a", "b"): 0.4}, rel=ROUNDING)
+    # Public rules are alternatives.
+    both = accept({"x": A, "y": B}, ("x", "y"))
+    assert both == pytest.approx({("a",): np.log(2), ("b",): np.log(2)}, abs=ROUNDING)
 
 
 def test_a_rule_may_end_with_itself():
-    a, b = Word("a", 1), Word("b", 1)
-    again = Alternatives(((1.0, Sequence((a, Reference("rule", 1)))), (3.0, b)))
+    again = Alternatives(((1.0, Sequence((A, Reference("rule", 1)))), (3.0, B)))
     expected = {("b",): 0.75, ("a", "b"): 0.1875, ("a", "a", "b"): 0.75 / 16}
-    assert {s: np.exp(-c) for s, c in accept({"rule": again}).items()} == pytest.approx(expected, rel=ROUNDING)
+    assert probabilities(rule=again) == pytest.approx(expected, rel=ROUNDING)
     # Through another rule and an optional group as well.
-    other = Alternatives(((1.0, Sequence((a, Reference("other", 1)))), (1.0, Sequence(()))))
-    back = Alternatives(((1.0, Reference("rule", 1)), (1.0, b)))
-    found = accept({"rule": other, "other": back})
+    other = Alternatives(((1.0, Sequence((A, Reference("other", 1)))), (1.0, Sequence(()))))
+    back = Alternatives(((1.0, Reference("rule", 1)), (1.0, B)))
+    found = probabilities(rule=other, other=back)
     assert ("a", "a", "b") in found
     assert ("b",) not in found
 
 
-def test_several_public_rules_are_alternatives():
-    found = accept({"x": Word("a", 1), "y": Word("b", 1)}, ("x", "y"))
-    assert found == pytest.approx({("a",): np.log(2), ("b",): np.log(2)}, abs=ROUNDING)
+REFUSED = [
+    ("public <a> = <a> x | y;", "line 3: <a> uses itself before its end"),
+    ("public <a> = (<a> | x)+;", "line 3: <a> uses itself before its end"),
+    ("public <a> = x <a>;", "can never be said to their end"),
+    ("public <a> = <VOID>;", "can never be said to their end"),
+    ("public <a> = <NULL>;", "say no word"),
+    ("public <a> = (/9/ x | /1/ y)* u | (/1/ x | /9/ y)* v;", "cannot be made deterministic"),
+    ("public <a> = x* | (x | <NULL>)*;", "cannot be made deterministic"),
+    ("public <a> = (x | y)* x " + "(x | y) " * 30 + ";", "cannot be made deterministic"),
+    (
+        "<r0> = x;" + "".join(f"<r{i + 1}> = <r{i}> <r{i}>;" for i in range(24)) + "public <a> = <r24>;",
+        "rules that are used in rules multiply",
+    ),
+    (
+        "<r0> = x;" + "".join(f"<r{i + 1}> = y [<r{i}>];" for i in range(400)) + "public <a> = <r400>;",
+        "too deep within each other",
+    ),
+]
 
 
-@each(
-    "rules, message",
-    [
-        ("public <a> = <a> x | y;", "line 3: <a> uses itself before its end"),
-        ("public <a> = (<a> | x)+;", "line 3: <a> uses itself before its end"),
-        ("public <a> = x <a>;", "can never be said to their end"),
-        ("public <a> = <VOID>;", "can never be said to their end"),
-        ("public <a> = <NULL>;", "say no word"),
-        ("public <a> = (/9/ x | /1/ y)* u | (/1/ x | /9/ y)* v;", "cannot be made deterministic"),
-        ("public <a> = x* | (x | <NULL>)*;", "cannot be made deterministic"),
-        ("public <a> = (x | y)* x " + "(x | y) " * 30 + ";", "cannot be made deterministic"),
-        (
-            "<r0> = x;" + "".join(f"<r{i + 1}> = <r{i}> <r{i}>;" for i in range(24)) + "public <a> = <r24>;",
-            "rules that are used in rules multiply",
-        ),
-        (
-            "<r0> = x;" + "".join(f"<r{i + 1}> = y [<r{i}>];" for i in range(400)) + "public <a> = <r400>;",
-            "too deep within each other",
-        ),
-    ],
-)
+@each("rules, message", REFUSED)
 def test_what_no_graph_can_be_made_of_is_refused(tmp_path, rules, message, monkeypatch):
     monkeypatch.setattr(grammar, "MAX_STATES", 20_000)
-    path = tmp_path / "test.gram"
-    path.write_text(HEADER + rules)
-    labels = {}
     with pytest.raises(GrammarError, match=message) as caught:
-        grammar.acceptor(read_grammar(path), lambda word: labels.setdefault(word.text, len(labels) + 1))
+        acceptor(read_grammar(Path(written(tmp_path, "test.gram", HEADER + rules))))
     assert "\n" not in str(caught.value)
 
 
-def recipe(grammar_file=None, **changes):
-    values = {
-        "model": str(sphinx.default_directory()),
-        "dictionary": str(dictionary.default_path()),
-        "grammar": str(grammar_file or ""),
-        "vocabulary": 100,
-        "bigrams": 1000,
-        "trigrams": 1000,
-        "transition_scale": 0.0,
-        "filler_probability": 0.0,
-    }
+def recipe(**changes):
+    values = {"vocabulary": 100, "bigrams": 1000, "trigrams": 1000, "transition_scale": 0.0, "filler_probability": 0.0}
+    values |= {"model": str(sphinx.default_directory()), "dictionary": str(dictionary.default_path())}
     return Recipe(**(values | changes))
 
 
 @settings(max_examples=4, deadline=None)
 @given(EXPRESSIONS)
 def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expression):
-    from language_models import jsgf_text
-
     folder = tmp_path_factory.getbasetemp()
     # A sentence that is silence alone is said by no word; the graph must say some.
-    path = folder / "accepts.gram"
-    path.write_text(f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n")
-    small = folder / "accepts.dict"
-    write_dictionary(restricted(full_dictionary(), [*WORDS]), small)
-    chosen = recipe(path, dictionary=str(small))
+    text = f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n"
+    chosen = recipe(grammar=written(folder, "accepts.gram", text), dictionary=str(folder / "accepts.dict"))
+    write_dictionary(restricted(full_dictionary(), [*WORDS]), folder / "accepts.dict")
     graph = unless_refused(lambda: compile_graph(chosen, lambda *_: None))
     expected = sentences(expression, {}, LONGEST)
     for length in range(LONGEST):
         for rest in product([w for w in WORDS if w in graph.words], repeat=length):
             cost, _ = best_path(graph, ("four", *rest))
-            if rest in expected:
-                quiet = (len(rest) + 2) * QUIET
-                assert cost == pytest.approx(quiet - np.log(expected[rest]), abs=ROUNDING)
-            else:
-                assert cost == np.inf
+            quiet = (len(rest) + 2) * QUIET
+            assert cost == pytest.approx(quiet - np.log(expected[rest]) if rest in expected else np.inf, abs=ROUNDING)
 
 
-def test_shipped_grammars_are_found_by_name():
+def test_shipped_grammars_are_found_by_name(tmp_path):
     found = recipe_of(GraphConfig(grammar="digits"), model())
     assert found.grammar == str(assets.path("grammars", "digits.gram"))
     assert compile_graph(found, lambda *_: None).n_arcs > 100
-
-
-def test_a_grammar_that_there_is_not_names_the_shipped_ones(tmp_path):
     with pytest.raises(GraphError, match="shipped with the program are cards, digits, robot"):
         recipe_of(GraphConfig(grammar=str(tmp_path / "none.gram")), model())
 
@@ -192,27 +186,23 @@ def written(folder, name, text):
     return str(folder / name)
 
 
-def compiled(grammar_file, dictionary_file):
-    config = GraphConfig(grammar=grammar_file, dictionary=dictionary_file)
-    return compile_graph(recipe_of(config, model()), lambda *_: None)
+def compiled(folder, dictionary_text, sentences_text):
+    """The graph of a list of sentences."""
+    files = {"grammar": written(folder, "list.txt", sentences_text)}
+    files["dictionary"] = written(folder, "words.dict", dictionary_text)
+    return compile_graph(recipe_of(GraphConfig(**files), model()), lambda *_: None)
 
 
-@pytest.mark.parametrize(
-    ("limit", "message"),
-    [("MAX_PHONES", "phones where 10 can be put together"), ("MAX_GRAMMAR_STATES", "where 10 can be compiled")],
-)
+@each("limit, message", [("MAX_PHONES", "where 10 can be put together"), ("MAX_GRAMMAR_STATES", "where 10 can be com")])
 def test_words_that_are_too_long_together_are_refused(tmp_path, monkeypatch, limit, message):
     monkeypatch.setattr(build, limit, 10)
-    words = written(tmp_path, "words.dict", "one W AH N\ntwo T UW\n")
-    commands = written(tmp_path, "list.txt", "one two one one two two\ntwo one\n")
     with pytest.raises(GraphError, match=message):
-        compiled(commands, words)
+        compiled(tmp_path, "one W AH N\ntwo T UW\n", "one two one one two two\ntwo one\n")
 
 
 def test_a_word_of_very_many_phones_is_compiled(tmp_path):
     """In memory that grows with its length: all its beginnings together would take 3 GB."""
-    words = written(tmp_path, "words.dict", f"one {'AH N ' * 14_000}\ntwo T UW\n")
-    graph = compiled(written(tmp_path, "list.txt", "one\ntwo\n"), words)
+    graph = compiled(tmp_path, f"one {'AH N ' * 14_000}\ntwo T UW\n", "one\ntwo\n")
     assert graph.words == ("one", "two")
     assert graph.phone_first[-1] == 2 * 14_000 + 2
 
@@ -229,15 +219,12 @@ PRONUNCIATIONS = st.lists(
 @settings(max_examples=5, deadline=None)
 @given(st.lists(PRONUNCIATIONS, min_size=2, max_size=5), st.integers(1, 3), st.integers(0, 1000), st.data())
 def test_best_paths_cost_what_the_language_model_says(tmp_path_factory, prons, order, seed, data):
-    folder = tmp_path_factory.getbasetemp()
+    words, arpa = (tmp_path_factory.getbasetemp() / name for name in ("words.dict", "words.arpa"))
     lm = random_model(seed, len(prons), order)
     names = [w for w in lm.words if w.startswith("w")]
-    write_dictionary(Dictionary(dict(zip(names, prons, strict=True))), folder / "words.dict")
-    write_arpa(lm, folder / "words.arpa")
-    graph = compile_graph(
-        recipe(dictionary=str(folder / "words.dict"), language_model=str(folder / "words.arpa"), order=order),
-        lambda *_: None,
-    )
+    write_dictionary(Dictionary(dict(zip(names, prons, strict=True))), words)
+    write_arpa(lm, arpa)
+    graph = compile_graph(recipe(dictionary=str(words), language_model=str(arpa), order=order), lambda *_: None)
     for _ in range(3):
         said = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
         cost, _ = best_path(graph, said)

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -41,33 +41,31 @@ COMPUTE_NS = 7 * MS
 
 def in_chunks(front: FrontEnd, samples: F32, chunk: int) -> F32:
     utterance = front.start(samples)
+    ready = [0]
     for end in range(chunk, len(samples) + chunk, chunk):
-        before = utterance.ready
         list(utterance.advance(end))
-        assert utterance.ready >= before
-    assert utterance.ready == utterance.n_frames
+        ready.append(utterance.ready)
+    assert ready == sorted(ready)
+    assert ready[-1] == utterance.n_frames
     return utterance.features
 
 
-def front_ends() -> dict[str, Callable[[], FrontEnd]]:
-    def kaldi() -> FrontEnd:
-        pytest.importorskip("kaldi_native_fbank", reason="Kaldi's features need kaldi-native-fbank")
-        from pipelines.frontend.kaldi import KaldiMfcc
-        from pipelines.frontend.kaldi_parameters import KaldiFeatures
+def kaldi() -> FrontEnd:
+    pytest.importorskip("kaldi_native_fbank", reason="Kaldi's features need kaldi-native-fbank")
+    from pipelines.frontend.kaldi import KaldiMfcc
+    from pipelines.frontend.kaldi_parameters import KaldiFeatures
 
-        return KaldiMfcc(KaldiFeatures(norm_means=False, left_context=0, right_context=0))
-
-    return {
-        "pocketsphinx": lambda: Mfcc({"cmn": "none", "remove_noise": "yes"}),
-        "long differences": lambda: Mfcc({"cmn": "none", "feat": "1s_c_d_ld_dd"}),
-        "kaldi": kaldi,
-    }
+    return KaldiMfcc(KaldiFeatures(norm_means=False, left_context=0, right_context=0))
 
 
-@each("kind", front_ends())
+def pocketsphinx(**options: str) -> Callable[[], FrontEnd]:
+    return lambda: Mfcc({"cmn": "none", **options})
+
+
+@each("make", [pocketsphinx(remove_noise="yes"), pocketsphinx(feat="1s_c_d_ld_dd"), kaldi])
 @each("chunk", [160, 1001, 100_000])
-def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(kind, chunk):
-    front = front_ends()[kind]()
+def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(make, chunk):
+    front = make()
     samples = np.random.default_rng(1).normal(0, 0.1, 20_011).astype(np.float32)
     np.testing.assert_array_equal(in_chunks(front, samples, chunk), front.features(samples))
 
@@ -85,30 +83,28 @@ def test_a_front_end_says_how_far_it_looks_ahead(feat, frames):
     other[needed:] = 0.5
     ready = there - frames
     np.testing.assert_array_equal(front.features(samples)[:ready], front.features(other)[:ready])
-    utterance = front.start(samples)
-    list(utterance.advance(needed))
-    assert utterance.ready == ready
-    utterance = front.start(samples)
-    list(utterance.advance(needed - 1))
-    assert utterance.ready == ready - 1
+    for end, frames_ready in ((needed, ready), (needed - 1, ready - 1)):
+        utterance = front.start(samples)
+        list(utterance.advance(end))
+        assert utterance.ready == frames_ready
 
 
 def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior():
     front = Mfcc({"feat": "1s_c", "cmninit": "30,2"})
     prior = np.array([30.0, 2.0, *[0.0] * 11])
-    np.testing.assert_array_equal(front.prior, prior)
     samples = np.random.default_rng(3).normal(0, 0.1, 16_000).astype(np.float32)
     utterance = front.start(samples)
+
+    def mean(n: int) -> np.ndarray:
+        cepstra = utterance.cepstra[:n].astype(np.float64)
+        return (cepstra.sum(axis=0) + PRIOR_FRAMES * prior) / (n + PRIOR_FRAMES)
+
     list(utterance.advance(8000))
     n = utterance.ready
-    cepstra = utterance.cepstra[:n].astype(np.float64)
-    mean = (cepstra.sum(axis=0) + PRIOR_FRAMES * prior) / (n + PRIOR_FRAMES)
-    np.testing.assert_allclose(utterance.features[:n], cepstra - mean, atol=1e-4)
+    np.testing.assert_allclose(utterance.features[:n], utterance.cepstra[:n] - mean(n), atol=1e-4)
     np.testing.assert_array_equal(front.prior, prior)
     list(utterance.advance(16_000))
-    every = utterance.cepstra.astype(np.float64)
-    mean = (every.sum(axis=0) + PRIOR_FRAMES * prior) / (len(every) + PRIOR_FRAMES)
-    np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
+    np.testing.assert_allclose(front.prior, mean(utterance.n_frames), rtol=1e-5)  # the next utterance starts from it
 
 
 # -- on a clock that the test moves ------------------------------------------------------------------
@@ -134,12 +130,6 @@ class Journal(NullWriter):
         self.partials.append((self.clock.now, str(about[1])))
 
 
-class Decode(Protocol):
-    """Decodes a short utterance; `compute_ns` of each chunk in order, the last for all that follow."""
-
-    def __call__(self, pace: float, *compute_ns: int, path: Path | None = None, **settings: Value) -> Journal: ...
-
-
 class Waiting(Control):
     """Moves the clock where somebody sleeps."""
 
@@ -162,7 +152,8 @@ def made(quick: Config) -> tuple[FakeClock, Recorder, Recogniser]:
 @pytest.fixture
 def decoded(
     made: tuple[FakeClock, Recorder, Recogniser], bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
-) -> Decode:
+) -> Callable[..., Journal]:
+    """Decodes a short utterance; `compute_ns` of each chunk in order, the last for all that follow."""
     clock, recorder, recogniser = made
     decode = Blocks.decode
 
@@ -175,8 +166,7 @@ def decoded(
             return scores
 
         monkeypatch.setattr(Blocks, "decode", slow)
-        assignments = {"pace": pace, "stream.chunk_ms": CHUNK_MS, **settings}
-        recogniser.config = assign(recogniser.config, assignments)
+        recogniser.config = assign(recogniser.config, {"pace": pace, "stream.chunk_ms": CHUNK_MS, **settings})
         journal = Journal(clock)
         decoder = Decoder(recogniser, recorder, NullLane(), journal, Waiting(clock))
         decoder.run([Item("a", path or bundled_speech / SHORT, None)])
@@ -244,31 +234,24 @@ def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, bundl
     assert whole["segments"] == [(len(whole["shown_ns"]) - 1, 6, 0)]
 
 
-@dataclass
-class Silent:
-    """A search whose path ends in `silence` frames of silence."""
+ENDS = [
+    (499, 499, 0.0, 0),
+    (500, 500, 0.0, 1),
+    (300, 49, 0.0, 0),
+    (300, 50, 2.0, 2),
+    (300, 50, 2.1, 0),
+    (300, 100, 8.0, 3),
+    (300, 100, 8.1, 0),
+    (300, 200, np.inf, 4),
+    (1999, 0, np.inf, 0),
+    (2000, 0, np.inf, 5),
+]
 
-    silence: int
-    relative_cost: float
 
-
-@each(
-    "frames, silence, cost, rule",
-    [
-        (499, 499, 0.0, 0),
-        (500, 500, 0.0, 1),
-        (300, 49, 0.0, 0),
-        (300, 50, 2.0, 2),
-        (300, 50, 2.1, 0),
-        (300, 100, 8.0, 3),
-        (300, 100, 8.1, 0),
-        (300, 200, np.inf, 4),
-        (1999, 0, np.inf, 0),
-        (2000, 0, np.inf, 5),
-    ],
-)
+@each("frames, silence, cost, rule", ENDS)
 def test_the_five_rules_with_the_defaults_of_kaldi(frames, silence, cost, rule):
-    assert endpoint(Stream(), Silent(silence, cost), frames) == rule  # type: ignore[arg-type]
+    search = SimpleNamespace(silence=silence, relative_cost=cost)
+    assert endpoint(Stream(), search, frames) == rule  # type: ignore[arg-type]
 
 
 def test_the_search_knows_the_silence_at_the_end_of_its_path(made, bundled_speech):

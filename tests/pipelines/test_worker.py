@@ -42,49 +42,46 @@ class Window:
             encoding="utf-8",
             env=children.environment(),
         )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+
+    def write(self, line: str) -> None:
+        self.stdin.write(line + "\n")
+        self.stdin.flush()
 
     def say(self, **command: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
+        self.write(json.dumps(command))
 
     def hear(self, event: str) -> dict[str, Any]:
         """The next event of this kind; whatever comes before it must not be an error."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self.stdout:
             heard = json.loads(line)
             if heard["event"] == event:
                 return heard
             assert heard["event"] == "progress", heard
         raise AssertionError(f"the worker ended without saying {event}")
 
-    def decoding(self) -> None:
-        """Wait until frames are being decoded."""
-        while self.hear("progress")["stage"] != "decoding":
-            pass
-
 
 @pytest.fixture
 def window(tmp_path: Path) -> Iterator[Window]:
     with (tmp_path / "stderr").open("w+b") as complaints:
-        yield from _window(complaints)
+        window = Window(complaints)
+        assert window.hear("ready")
+        yield window
+        with window.process as process:
+            process.kill()
 
 
-def _window(complaints: IO[bytes]) -> Iterator[Window]:
-    window = Window(complaints)
-    assert window.hear("ready")
-    yield window
-    window.process.kill()
-    window.process.wait()
-    for pipe in (window.process.stdin, window.process.stdout):
-        if pipe is not None:
-            pipe.close()
+def order_of(out: Path, *audio: Path, **changes: Any) -> dict[str, Any]:
+    # Neither replays nor calls timed again: nothing here is about figures.
+    config = assign(presets.load("gmm-quick").config, {"replay": 0.0, **changes})
+    heard = [str(path) for path in audio]
+    return {"do": "start", "config": to_dict(config), "preset": "gmm-quick", "audio": heard, "out": str(out)}
 
 
 def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
-    # Neither replays nor calls timed again: nothing here is about figures.
-    config = assign(presets.load("gmm-quick").config, {"replay": 0.0, **changes})
-    window.say(do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out))
+    window.say(**order_of(out, audio, **changes))
     assert window.hear("running")["session"] == str(out)
 
 
@@ -92,7 +89,8 @@ def paced(window: Window, bundled_speech: Path, folder: Path, frames: int) -> Pa
     """Start a run as fast as the speech; its session, when it has so many frames."""
     path = folder / "paced.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
-    window.decoding()
+    while window.hear("progress")["stage"] != "decoding":
+        pass
     wait_for_frames(path, frames)
     return path
 
@@ -141,9 +139,7 @@ def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(bundled_speech, 
     order, out = Compiling(), tmp_path / "a.asrs"
     monkeypatch.setattr(session_run, "execute", partial(session_run.execute, order=order))
     made = worker.Worker(io.StringIO())
-    config = assign(presets.load("gmm-quick").config, {"replay": 0.0})
-    audio = [str(bundled_speech / "08-kal16-short.flac")]
-    made._obey({"do": "start", "config": to_dict(config), "preset": "gmm-quick", "audio": audio, "out": str(out)})
+    made._obey(order_of(out, bundled_speech / "08-kal16-short.flac"))
     order.begun.wait()
     assert made.end()
     assert state(out) == "stopped"
@@ -164,10 +160,8 @@ def test_it_can_run_again_after_an_error(window, bundled_speech, tmp_path):
 
 
 def test_what_is_no_command_is_answered(window):
-    assert window.process.stdin is not None
     for line in ("nonsense", '{"do": "dance"}', "[]"):
-        window.process.stdin.write(line + "\n")
-        window.process.stdin.flush()
+        window.write(line)
         assert "Not a command" in window.hear("error")["message"]
     window.say(do="quit")
     assert window.process.wait(timeout=PATIENCE_S) == 0
@@ -192,7 +186,7 @@ def test_a_signal_or_a_window_that_goes_away_ends_the_run_cleanly(number, window
     if number:
         window.process.send_signal(number)
     else:
-        window.process.stdin.close()
+        window.stdin.close()
     assert window.hear("finished")["state"] == "stopped"
     assert window.process.wait(timeout=PATIENCE_S) == (128 + number if number else 0)
     assert state(path) == "stopped"
@@ -213,14 +207,14 @@ def test_a_crash_leaves_its_stack(window, bundled_speech, tmp_path):
     assert words.startswith("it crashed (segmentation fault) ")
 
 
-def test_what_numba_would_refuse_is_said_and_not_waited_for(monkeypatch, bundled_speech, tmp_path):
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
-    with (tmp_path / "stderr").open("w+b") as complaints:
-        for window in _window(complaints):
-            config = to_dict(presets.load("gmm-quick").config)
-            audio = [str(bundled_speech)]
-            window.say(do="start", config=config, preset="", audio=audio, out=str(tmp_path / "a"))
-            assert "NUMBA_NUM_THREADS" in window.hear("error")["message"]
+
+
+def test_what_numba_would_refuse_is_said_and_not_waited_for(no_threads, window, bundled_speech, tmp_path):
+    window.say(**order_of(tmp_path / "a", bundled_speech))
+    assert "NUMBA_NUM_THREADS" in window.hear("error")["message"]
 
 
 # -- the worker of runs on another machine ---------------------------------------------------------
@@ -229,26 +223,17 @@ def test_what_numba_would_refuse_is_said_and_not_waited_for(monkeypatch, bundled
 posix = pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
 
 
-def start_host(out: Path, *assignments: str, preset: str = "gmm-quick", **more: object) -> dict[str, Any]:
-    changes = dict(settings.parse_assignment(text) for text in assignments)
-    config = settings.assign(presets.load(preset).config, changes)
-    return {"do": "start", "config": settings.to_dict(config), "preset": preset, "audio": [], "out": str(out), **more}
-
-
 @posix
-def test_the_arguments_are_the_preset_and_what_differs(tmp_path):
-    command = start_host(
-        tmp_path / "a.asrs", "block=8", "loop=false", audio=["/data/a b.wav"], transcripts="/data/t.tsv"
-    )
-    config = settings.from_dict(command["config"], where="here")
-    assert words(config, command) == [
+def test_the_arguments_are_the_preset_and_what_differs():
+    quick = presets.load("gmm-quick").config
+    command = {"preset": "gmm-quick", "audio": ["/data/a b.wav"], "transcripts": "/data/t.tsv"}
+    assert words(assign(quick, {"block": 8, "loop": False}), command) == [
         "--preset=gmm-quick",
         "--set=block=8",
         "--audio=/data/a b.wav",
         "--transcripts=/data/t.tsv",
     ]
-    command = start_host(tmp_path / "a.asrs", "loop=true")
-    assert "--set=loop=true" in words(settings.from_dict(command["config"], where="here"), command)
+    assert "--set=loop=true" in words(assign(quick, {"loop": True}), {"preset": "gmm-quick", "audio": []})
 
 
 class Answers(io.StringIO):
@@ -272,7 +257,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 def test_a_run_there_answers_like_one_here(host, tmp_path):
     answers, out = Answers(), tmp_path / "here.asrs"
     worker = OnHost(host, answers)
-    worker._obey(start_host(out, "pace=1", "replay=0"))
+    worker._obey(order_of(out, pace=1.0))
     try:
         wait_until(lambda: bool(answers.events("running") or answers.events("error")))
         assert answers.events("running") == [{"event": "running", "session": str(out)}]
@@ -300,7 +285,7 @@ def test_a_run_there_answers_like_one_here(host, tmp_path):
 def test_what_is_wrong_there_is_an_error(host, tmp_path):
     answers, out = Answers(), tmp_path / "here.asrs"
     worker = OnHost(host, answers)
-    worker._obey(start_host(out, audio=["/no/such.wav"]))
+    worker._obey(order_of(out, Path("/no/such.wav")))
     worker.end()
     (error,) = answers.events("error")
     assert error["message"].startswith("gpu: /no/such.wav")
