@@ -165,7 +165,7 @@ def extractor(matrices: np.ndarray, inverses: np.ndarray, offset: float, kind: s
 
 
 def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gaussians: int = 6) -> Path:
-    """The folder `ivector` of a model: LDA from 3 spliced frames to 5 values, statistics as text."""
+    """The folder `ivector` of a model: LDA from 4 spliced frames to 5 values, statistics as text."""
     folder, rng, m = model / "ivector", np.random.default_rng(seed), 5
     folder.mkdir(parents=True, exist_ok=True)
     matrices, halves = rng.normal(0, 0.5, (gaussians, m, d)), rng.normal(0, 0.5, (gaussians, m, m))
@@ -174,12 +174,12 @@ def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gau
     weights, variances = rng.dirichlet(np.ones(gaussians)), rng.uniform(0.5, 2, (gaussians, m))
     background = mixtures([(weights, rng.normal(0, 1, (gaussians, m)), variances)])
     (folder / "final.dubm").write_bytes(b"\0B" + background[background.index(b"<DiagGMM>") :])
-    (folder / "final.mat").write_bytes(transform(rng.normal(0, 0.02, (m, 3 * cepstra + 1))))
+    (folder / "final.mat").write_bytes(transform(rng.normal(0, 0.02, (m, 4 * cepstra + 1))))
     sums = np.array([[*(2e9 * rng.normal(size=cepstra)), 1e9], [*(9e9 * rng.uniform(1, 2, cepstra)), 0]])
     rows = "\n".join("  " + " ".join(f"{value:.9g}" for value in row) for row in sums)
     (folder / "global_cmvn.stats").write_text(f" [\n{rows} ]\n")
     (folder / "online_cmvn.conf").write_text("# the defaults\n")
-    (folder / "splice.conf").write_text("--left-context=1\n--right-context=1\n")
+    (folder / "splice.conf").write_text("--left-context=2\n--right-context=1\n")
     return folder
 
 

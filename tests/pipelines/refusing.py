@@ -27,8 +27,9 @@ def refused(load: Callable[[Path], object], folder: Path) -> str | None:
     return sentence
 
 
-def refusal(match: str, use: Callable[..., object], *arguments: object, **more: object) -> None:
-    """`use` ends with an error in one sentence in which `match`, a pattern, is found."""
+def refusal(match: str, use: Callable[..., object], *arguments: object, **more: object) -> str:
+    """The one sentence with which `use` ends; `match`, a pattern, is found in it."""
     with pytest.raises(BadInput, match=match) as caught:
         use(*arguments, **more)
     assert "\n" not in str(caught.value)
+    return str(caught.value)

@@ -1,12 +1,8 @@
-"""Online i-vectors against their definition: frame by frame, one Gaussian at a time, with a dense solution.
-
-The files of an extractor are written by a writer of their own and read back.
-"""
+"""Online i-vectors against their definition: frame by frame, one Gaussian at a time, with a dense solution."""
 
 import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import kaldi_writer as writer
@@ -19,8 +15,6 @@ from pipelines.frontend.ivector_parameters import IvectorModel, IvectorOptions, 
 from pipelines.frontend.kaldi import KaldiMfcc
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import CmvnOptions, OnlineCmvn
-from pipelines.frontend.parameters import FeatureParameterError
-from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import features as feature_files
 from pipelines.models.kaldi import ivector
 from profiler.spans import Recorder
@@ -28,47 +22,20 @@ from tests.each import each
 from tests.pipelines.refusing import refusal
 
 FRAMES = 339
-CEPSTRA, LDA, GAUSSIANS, D = 6, 5, 12, 9
+CEPSTRA = 6
 VOSK = IvectorOptions(max_count=100.0)
 
 
-def random_model(
-    seed: int = 1, options: IvectorOptions = VOSK, cmvn: CmvnOptions | None = None, affine: bool = True
-) -> IvectorModel:
-    rng = np.random.default_rng(seed)
-    left, right = 2, 1
-    spliced = CEPSTRA * (left + 1 + right)
-    count = 4000.0
-    mean, variance = rng.normal(0, 2, CEPSTRA), rng.uniform(1, 4, CEPSTRA)
-    statistics = np.array([[*(count * mean), count], [*(count * (variance + mean**2)), 0]])
-    means, variances = rng.normal(0, 1, (GAUSSIANS, LDA)), rng.uniform(0.5, 2, (GAUSSIANS, LDA))
-    weights = rng.dirichlet(np.ones(GAUSSIANS))
-    constants = np.log(weights) - 0.5 * (np.log(2 * np.pi * variances) + means**2 / variances).sum(1)
-    projections = rng.normal(0, 0.5, (GAUSSIANS, LDA, D))
-    halves = rng.normal(0, 0.5, (GAUSSIANS, LDA, LDA))
-    inverses = halves @ halves.transpose(0, 2, 1) + np.eye(LDA)
-    scaled = inverses @ projections
-    quadratics = np.array([full[np.tril_indices(D)] for full in projections.transpose(0, 2, 1) @ scaled])
-    f32 = np.float32
-    return IvectorModel(
-        options=options,
-        cmvn=OnlineCmvn(statistics, cmvn or CmvnOptions()),
-        left_context=left,
-        right_context=right,
-        transform=rng.normal(0, 1 / np.sqrt(spliced), (LDA, spliced + affine)).astype(f32),
-        constants=constants.astype(f32),
-        means_invvars=(means / variances).astype(f32),
-        inv_vars=(1 / variances).astype(f32),
-        projections=scaled.astype(f32),
-        quadratics=quadratics.astype(f32),
-        prior_offset=3.0,
-    )
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> IvectorModel:
+    folder = tmp_path_factory.mktemp("extractor")
+    writer.write_ivector(folder, seed=3, cepstra=CEPSTRA, d=9, gaussians=12)
+    return ivector.read(folder, CEPSTRA)
 
 
 def speech(seed: int = 2, frames: int = FRAMES, width: int = CEPSTRA) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    shape = frames, width
-    return (np.cumsum(rng.normal(0, 0.2, shape), axis=0) + rng.normal(0, 2, shape)).astype("f4")
+    slow, fast = np.random.default_rng(seed).normal(0, [[[0.2]], [[2]]], (2, frames, width))
+    return (np.cumsum(slow, axis=0) + fast).astype("f4")
 
 
 def normalised(cepstra: np.ndarray, cmvn: OnlineCmvn) -> np.ndarray:
@@ -149,8 +116,8 @@ REVISED: list[Update] = [
 """Silence, of which the first 30 frames turn out to be speech; then 20 frames of speech that turn out to be silence."""
 
 
-@pytest.mark.parametrize(
-    ("options", "cmvn"),
+@each(
+    "options, cmvn",
     [
         (VOSK, CmvnOptions()),
         (replace(VOSK, max_count=7.0), CmvnOptions(cmn_window=50, global_frames=20)),
@@ -159,9 +126,12 @@ REVISED: list[Update] = [
         (replace(VOSK, online_cmvn_iextractor=True, posterior_scale=1.0), CmvnOptions(norm_vars=True)),
     ],
 )
-@pytest.mark.parametrize("affine", [False, True])
-def test_ivectors_are_those_of_the_definition(options, cmvn, affine):
-    model = random_model(3, options, cmvn, affine)
+@each("affine", [False, True])
+def test_ivectors_are_those_of_the_definition(written, options, cmvn, affine):
+    mean, variance = np.random.default_rng(3).uniform([[-3], [1]], [[3], [4]], (2, CEPSTRA))
+    statistics = 4000.0 * np.array([[*mean, 1], [*(variance + mean**2), 0]])
+    transform = np.float32(10) * written.transform[:, : None if affine else -1]
+    model = replace(written, options=options, cmvn=OnlineCmvn(statistics, cmvn), transform=transform)
     cepstra, speaker, total = speech(), Speaker(IvectorExtractor(model)), 0
     wanted, gaussians = expected(cepstra, model, REVISED)
     for (frames, changes), right in zip(REVISED, wanted, strict=True):
@@ -172,9 +142,7 @@ def test_ivectors_are_those_of_the_definition(options, cmvn, affine):
     assert total == gaussians
 
 
-def weights_of(
-    pacing: Pacing, first: int, turns: list[tuple[int, int, str]], silence: str = "s"
-) -> list[dict[int, float]]:
+def weights_of(pacing: Pacing, first: int, turns: list[tuple[int, int, str]]) -> list[dict[int, float]]:
     """Changes of each frame's weight, by hand. `turns`: frames ready, and before; the best path, a letter a row."""
     current: dict[int, float] = {}
     found = []
@@ -184,7 +152,7 @@ def weights_of(
         latest = current.get(oldest - 1, pacing.silence_weight)
         for row in range(oldest, max(rows, len(path))):
             if row < len(path):
-                latest = pacing.silence_weight if path[row] == silence else 1.0
+                latest = pacing.silence_weight if path[row] == "s" else 1.0
             wanted[row] = latest
         changes = {row: weight - current.get(row, 0.0) for row, weight in wanted.items()}
         current |= wanted
@@ -290,8 +258,7 @@ def test_an_extractor_is_read_back(tmp_path):
     np.testing.assert_allclose(model.means_invvars, means / variances, rtol=1e-5, atol=1e-6)
     constants = np.log(weights) - 0.5 * (np.log(2 * np.pi * variances) + means**2 / variances).sum(1)
     np.testing.assert_allclose(model.constants, constants, rtol=1e-5, atol=1e-5)
-    assert (model.left_context, model.right_context, model.prior_offset, model.dimension) == (1, 1, 4.0, 7)
-    assert model.cmvn.statistics.shape == (2, 14)
+    assert (model.left_context, model.right_context, model.prior_offset, model.dimension) == (2, 1, 4.0, 7)
     assert model.cmvn.statistics[0, -1] == 1e9
 
 
@@ -301,8 +268,7 @@ def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path):
     (tmp_path / "conf").mkdir()
     conf = tmp_path / "conf/ivector_extractor.conf"
     conf.write_text("--ivector-period=10\n--diag-ubm=/elsewhere/final.dubm\n--max-count=75 # frames\n--num-gselect=3\n")
-    expected = IvectorOptions(num_gselect=3, max_count=75.0)
-    assert ivector.read(tmp_path, 13).options == expected
+    assert ivector.read(tmp_path, 13).options == IvectorOptions(num_gselect=3, max_count=75.0)
     conf.write_text("--num-gselect=0\n")
     refusal("--num-gselect must lie within 1 and 1,000", ivector.read, tmp_path, 13)
     conf.unlink()
@@ -318,59 +284,50 @@ def saying(name: str, text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_text(text)
 
 
-statistics = partial(saying, "global_cmvn.stats")
+def statistics(first: str, second: str) -> Callable[[Path], object]:
+    return saying("global_cmvn.stats", f"[ {first}\n{second} ]")
 
 
 def cut(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-40])
 
 
-def other_gaussians(folder: Path) -> None:
-    rng = np.random.default_rng(1)
-    (folder / "final.ie").write_bytes(writer.extractor(rng.normal(size=(5, 5, 7)), np.array([np.eye(5)] * 5), 4.0))
+def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> Callable[[Path], object]:
+    data = writer.extractor(np.ones((gaussians, 5, 7)), np.array([np.eye(5)] * gaussians), 4.0)
+    data = data.replace(b"DP \4\5\0\0\0", b"DP \4" + covariance, 1)
+    return lambda folder: (folder / "final.ie").write_bytes(data)
 
 
-def large_covariance(folder: Path) -> None:
-    data = writer.extractor(np.ones((6, 5, 7)), np.array([np.eye(5)] * 6), 4.0)
-    (folder / "final.ie").write_bytes(data.replace(b"DP \4\5\0\0\0", b"DP \4\xff\xff\xff\x07", 1))
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
+@each(
+    "damage, sentence",
     [
         (cut("final.ie"), "final.ie is cut short or corrupt"),
         (cut("final.dubm"), "final.dubm is cut short or corrupt"),
         (cut("final.mat"), "final.mat is cut short or corrupt"),
-        (other_gaussians, "number of Gaussians is 5, expected 6 to 6"),
-        (large_covariance, "inverse covariance of Gaussian 0 needs"),
-        (statistics("[ 1 2 3\n4 5 6 ]"), "2 rows of 14 values and a count, found 2 × 3"),
-        (statistics("[ 1 2 3\n4 5 ]"), "no matrix of numbers"),
-        (statistics(f"[ {'nan ' * 14}\n{'1 ' * 14} ]"), "no matrix of numbers"),
-        (statistics(f"[ {'0 ' * 14}\n{'1 ' * 14} ]"), "and a count"),
+        (extractor(5), "number of Gaussians is 5, expected 6 to 6"),
+        (extractor(6, b"\xff\xff\xff\x07"), "inverse covariance of Gaussian 0 needs"),
+        (statistics("1 2 3", "4 5 6"), "2 rows of 14 values and a count, found 2 × 3"),
+        (statistics("1 2 3", "4 5"), "no matrix of numbers"),
+        (statistics("nan " * 14, "1 " * 14), "no matrix of numbers"),
+        (statistics("0 " * 14, "1 " * 14), "and a count"),
         (saying("splice.conf", "--left-context=3"), "13 cepstra spliced −3 … \\+4 are 104"),
         (saying("online_cmvn.conf", "--skip-dims=0:13"), "numbers below 13"),
         (saying("online_cmvn.conf", "--cmn-window=x"), "cannot be used as a value"),
         (lambda folder: (folder / "final.dubm").unlink(), "final.dubm is missing"),
     ],
 )
-def test_damaged_extractors_are_refused_in_one_sentence(damage, sentence, tmp_path):
+def test_damaged_extractors_are_refused(damage, sentence, tmp_path):
     damage(writer.write_ivector(tmp_path))
-    with pytest.raises((ModelError, FeatureParameterError), match=sentence) as refused:
-        ivector.read(tmp_path, 13)
-    assert "\n" not in str(refused.value)
+    refusal(sentence, ivector.read, tmp_path, 13)
 
 
-FILES = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "splice.conf")
-
-
-@each("name", FILES)
-def test_files_of_strangers_end_in_one_sentence_or_work(name, tmp_path):
+@each("name", ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "splice.conf"))
+def test_broken_files_are_refused_or_work(name, tmp_path):
     path = writer.write_ivector(tmp_path) / name
     data, rng = path.read_bytes(), np.random.default_rng(7)
 
     def load(folder: Path) -> None:
-        model = ivector.read(folder, 13)
-        Speaker(IvectorExtractor(model)).estimate(speech(frames=40, width=13), np.arange(40), np.ones(40))
+        Speaker(IvectorExtractor(ivector.read(folder, 13))).estimate(speech(2, 40, 13), np.arange(40), np.ones(40))
 
     with np.errstate(all="ignore"):
         for _ in range(20):
@@ -395,22 +352,23 @@ def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(tmp_p
     refusal("over 16 times those of the file", ivector.read, tmp_path, 13)
 
 
-def net_folder(folder: Path) -> Path:
-    (folder / "conf").mkdir(parents=True)
-    (folder / "conf/mfcc.conf").write_text(
-        "--use-energy=false\n--num-ceps=13\n--allow-upsample=true\n--allow-downsample=true\n--sample-frequency=8000\n"
-    )
-    return folder
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of a net, at 8 kHz."""
+    (tmp_path / "conf").mkdir()
+    options = "--use-energy=false\n--num-ceps=13\n--allow-upsample=true\n--allow-downsample=true\n"
+    (tmp_path / "conf/mfcc.conf").write_text(f"{options}--sample-frequency=8000\n")
+    return tmp_path
 
 
-def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path):
-    folder = net_folder(tmp_path)
+SAMPLES = np.random.default_rng(1).normal(0, 0.1, 8000 * 9).astype(np.float32)
+
+
+def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(folder):
     plain = feature_files.of_net(folder)
     assert (plain.ivectors, plain.cmvn, plain.text, plain.parameters.rate) == (None, None, "13 MFCCs", 8000)
-    samples = np.random.default_rng(1).normal(0, 0.1, 8000 * 4).astype(np.float32)
-    cepstra = KaldiMfcc(plain.parameters).features(samples)
-    expected_cepstra = KaldiMfcc(KaldiFeatures(**{**vars(plain.parameters), "norm_means": False})).features(samples)
-    np.testing.assert_array_equal(cepstra, expected_cepstra)
+    cepstra = KaldiMfcc(KaldiFeatures(**{**vars(plain.parameters), "norm_means": False})).features(SAMPLES)
+    np.testing.assert_array_equal(KaldiMfcc(plain.parameters).features(SAMPLES), cepstra)
 
     writer.write_ivector(folder)
     made = feature_files.of_net(folder)
@@ -418,49 +376,40 @@ def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path):
     assert made.text == "13 MFCCs, i-vectors of 7"
     front = KaldiMfcc(made.parameters, None, made.ivectors, made.cmvn)
     front.warm_up()
-    recorder = Recorder()
+    recorder, count = Recorder(), len(cepstra)
     lane = recorder.lane("decode", decode=True)
     front.stages(recorder)
-    both = front.features(samples, 5, lane)
-    assert both.shape == (len(cepstra), front.dimension) == (len(cepstra), 20)
+    both = front.features(SAMPLES, 5, lane)
+    assert both.shape == (count, front.dimension) == (count, 20)
     np.testing.assert_array_equal(both[:, :13], cepstra)
-    alone, _ = Speaker(IvectorExtractor(made.ivectors)).estimate(
-        cepstra, np.arange(len(cepstra)), np.ones(len(cepstra))
-    )
+    alone, _ = Speaker(IvectorExtractor(made.ivectors)).estimate(cepstra, np.arange(count), np.ones(count))
     np.testing.assert_allclose(both[-1, 13:], alone, atol=1e-3)
 
-    costs = front.costs()
-    spans = list(lane.latest(lane.recorded))
-    names = [recorder.stages[int(span["stage"])].name for span in spans]
+    costs, spans = front.costs(), lane.latest(lane.recorded)
+    names = np.array([recorder.stages[stage].name for stage in spans["stage"]])
     assert set(names) == costs.keys() == {"frontend.mfcc", "frontend.normalise", "frontend.ivector"}
-    mine = np.array([span for span, name in zip(spans, names, strict=True) if name == "frontend.ivector"])
-    assert mine["frames"].sum() == len(cepstra)
-    assert mine["first_frame"][0] == 5
-    assert mine["work2"].sum() == len(cepstra)
-    # Splicing and LDA of two copies, the background model: 2 · 2 · 39 · 5 + 2 · 2 · 5 · 6 a frame.
-    assert costs["frontend.ivector"].operations["gemm"].of(mine).sum() == len(cepstra) * (780 + 120)
+    mine = spans[names == "frontend.ivector"]
+    assert (mine["frames"].sum(), mine["first_frame"][0], mine["work2"].sum()) == (count, 5, count)
+    # Splicing and LDA of two copies, the background model: 2 · 2 · 52 · 5 + 2 · 2 · 5 · 6 a frame.
+    assert costs["frontend.ivector"].operations["gemm"].of(mine).sum() == count * (1040 + 120)
 
 
-def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics(tmp_path):
-    folder = net_folder(tmp_path)
+def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics(folder):
     writer.write_ivector(folder)
     (folder / "am").mkdir()
-    text = (folder / "ivector/global_cmvn.stats").read_text()
-    (folder / "am/global_cmvn.stats").write_text(text)
+    (folder / "am/global_cmvn.stats").write_bytes((folder / "ivector/global_cmvn.stats").read_bytes())
     made = feature_files.of_net(folder)
     assert made.cmvn is not None
-    samples = np.random.default_rng(1).normal(0, 0.1, 8000 * 9).astype(np.float32)
-    plain = KaldiMfcc(made.parameters).features(samples)
-    features = KaldiMfcc(made.parameters, None, made.ivectors, made.cmvn).features(samples)
+    plain = KaldiMfcc(made.parameters).features(SAMPLES)
+    features = KaldiMfcc(made.parameters, None, made.ivectors, made.cmvn).features(SAMPLES)
     np.testing.assert_allclose(features[:, :13], normalised(plain, made.cmvn), atol=1e-3)
-    unchanged = KaldiMfcc(made.parameters, None, made.ivectors).features(samples)
+    unchanged = KaldiMfcc(made.parameters, None, made.ivectors).features(SAMPLES)
     np.testing.assert_array_equal(features[:, 13:], unchanged[:, 13:])
 
 
-def test_other_features_of_a_net_are_refused(tmp_path):
-    folder = net_folder(tmp_path)
+def test_other_features_of_a_net_are_refused(folder):
     (folder / "conf/pitch.conf").touch()
-    assert "pitch.conf are not computed" in (refusing.refused(feature_files.of_net, folder) or "")
+    refusal("pitch.conf are not computed", feature_files.of_net, folder)
     for name in ("pitch.conf", "mfcc.conf"):
         (folder / "conf" / name).unlink()
-    assert "mfcc.conf is missing" in (refusing.refused(feature_files.of_net, folder) or "")
+    refusal("mfcc.conf is missing", feature_files.of_net, folder)
