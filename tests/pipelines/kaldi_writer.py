@@ -65,20 +65,17 @@ def transform(rows: np.ndarray, kind: str = "F") -> bytes:
     return b"\0B" + matrix(rows, kind)
 
 
-def packed(rows: np.ndarray, kind: str = "D") -> bytes:
+def packed(rows: np.ndarray) -> bytes:
     """A symmetric matrix by its lower triangle."""
-    code = {"F": "<f4", "D": "<f8"}[kind]
-    lower = b"".join(np.ascontiguousarray(row[: i + 1], code).tobytes() for i, row in enumerate(rows))
-    return token(f"{kind}P") + i32(len(rows)) + lower
+    return token("DP") + i32(len(rows)) + rows[np.tril_indices(len(rows))].astype("<f8").tobytes()
 
 
 def topology(phones: Mapping[int, list[State]], own_loops: bool) -> bytes:
     distinct: list[list[State]] = []
-    for states in phones.values():
-        if states not in distinct:
-            distinct.append(states)
     place = [-1] * (max(phones) + 1)
     for phone, states in phones.items():
+        if states not in distinct:
+            distinct.append(states)
         place[phone] = distinct.index(states)
     out = token("<Topology>") + integers(sorted(phones)) + integers(place)
     out += (i32(-1) if own_loops else b"") + i32(len(distinct))
@@ -113,12 +110,10 @@ def mixtures(
     for weights, means, variances in pdfs:
         out += token("<DiagGMMBegin>" if old else "<DiagGMM>")
         if constants:
-            values = []
-            for weight, mean, variance in zip(weights, means, variances, strict=True):
-                value = math.log(weight)
-                for m, v in zip(mean, variance, strict=True):
-                    value -= 0.5 * (math.log(2 * math.pi * v) + m * m / v)
-                values.append(value)
+            values = [
+                math.log(weight) - 0.5 * sum(math.log(2 * math.pi * v) + m * m / v for m, v in zip(*pair, strict=True))
+                for weight, *pair in zip(weights, means, variances, strict=True)
+            ]
             out += token("<GCONSTS>") + vector(values)
         out += token("<WEIGHTS>") + vector(weights)
         out += token("<MEANS_INVVARS>") + matrix(means / variances) + token("<INV_VARS>") + matrix(1 / variances)
@@ -146,22 +141,18 @@ def tree(root: bytes, width: int = 1, centre: int = 0) -> bytes:
 
 
 def random_pdfs(rng: np.random.Generator, count: int, dimension: int, most: int = 4) -> list:
-    found = []
-    for _ in range(count):
-        n = int(rng.integers(1, most + 1))
-        weights = rng.dirichlet(np.full(n, 2.0))
-        found.append((weights, rng.normal(0, 4, (n, dimension)), rng.uniform(0.5, 6, (n, dimension))))
-    return found
+    return [
+        (rng.dirichlet(np.full(n, 2.0)), rng.normal(0, 4, (n, dimension)), rng.uniform(0.5, 6, (n, dimension)))
+        for n in rng.integers(1, most + 1, count)
+    ]
 
 
-def extractor(matrices: np.ndarray, inverses: np.ndarray, offset: float, kind: str = "D") -> bytes:
+def extractor(matrices: np.ndarray, inverses: np.ndarray) -> bytes:
     """`matrices` [gaussians, m, d], `inverses` [gaussians, m, m]: the file final.ie."""
-    out = b"\0B" + token("<IvectorExtractor>") + token("<w>") + matrix(np.empty((0, 0)), kind)
-    out += token("<w_vec>") + vector([1 / len(matrices)] * len(matrices), kind) + token("<M>") + i32(len(matrices))
-    out += b"".join(matrix(each, kind) for each in matrices) + token("<SigmaInv>")
-    out += b"".join(packed(each, kind) for each in inverses)
-    out += token("<IvectorOffset>") + b"\x08" + struct.pack("<d", offset)
-    return out + token("</IvectorExtractor>")
+    out = b"\0B" + token("<IvectorExtractor>") + token("<w>") + matrix(np.empty((0, 0)), "D")
+    out += token("<w_vec>") + vector([1 / len(matrices)] * len(matrices), "D") + token("<M>") + i32(len(matrices))
+    out += b"".join(matrix(each, "D") for each in matrices) + token("<SigmaInv>") + b"".join(map(packed, inverses))
+    return out + token("<IvectorOffset>") + b"\x08" + struct.pack("<d", 4.0) + token("</IvectorExtractor>")
 
 
 def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gaussians: int = 6) -> Path:
@@ -170,7 +161,7 @@ def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gau
     folder.mkdir(parents=True, exist_ok=True)
     matrices, halves = rng.normal(0, 0.5, (gaussians, m, d)), rng.normal(0, 0.5, (gaussians, m, m))
     inverses = halves @ halves.transpose(0, 2, 1) + np.eye(m)
-    (folder / "final.ie").write_bytes(extractor(matrices, inverses, 4.0))
+    (folder / "final.ie").write_bytes(extractor(matrices, inverses))
     weights, variances = rng.dirichlet(np.ones(gaussians)), rng.uniform(0.5, 2, (gaussians, m))
     background = mixtures([(weights, rng.normal(0, 1, (gaussians, m)), variances)])
     (folder / "final.dubm").write_bytes(b"\0B" + background[background.index(b"<DiagGMM>") :])
@@ -184,19 +175,21 @@ def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gau
 
 
 PHONES: dict[int, list[State]] = {1: SILENCE, 2: BAKIS, 3: BAKIS}
-TUPLES = [
-    (1, 0, 0, 0),
-    (1, 1, 1, 1),
-    *((phone, s, 3 * phone - 4 + s, 3 * phone - 4 + s) for phone in (2, 3) for s in range(3)),
-]
+TUPLES = [(1, 0, 0, 0), (1, 1, 1, 1), *((phone, s, *[3 * phone - 4 + s] * 2) for phone in (2, 3) for s in range(3))]
 """Two states of silence and three of each of two phones, eight pdfs."""
 
 
-def write_model(folder: Path, seed: int = 1, dimension: int = 39, own_loops: bool = False) -> Path:
+def write_mixtures(path: Path, tuples: Sequence = TUPLES, seed: int = 1) -> list:
+    """A model with random mixtures for the pdfs of `tuples`, which are returned."""
+    pdfs = random_pdfs(np.random.default_rng(seed), len(tuples), 39)
+    path.write_bytes(b"\0B" + transition_model(PHONES, tuples) + mixtures(pdfs))
+    return pdfs
+
+
+def write_model(folder: Path, seed: int = 1) -> Path:
     """A monophone model of three phones: final.mdl, tree, phones.txt, mfcc.conf, cmvn_opts."""
     folder.mkdir(parents=True, exist_ok=True)
-    pdfs = random_pdfs(np.random.default_rng(seed), len(TUPLES), dimension)
-    (folder / "final.mdl").write_bytes(b"\0B" + transition_model(PHONES, TUPLES, own_loops) + mixtures(pdfs))
+    write_mixtures(folder / "final.mdl", seed=seed)
     classes = [table(-1, [leaf(0), leaf(1)]), *(table(-1, [leaf(3 * p - 4 + s) for s in range(3)]) for p in (2, 3))]
     (folder / "tree").write_bytes(tree(table(0, [None, *classes])))
     (folder / "phones.txt").write_text("<eps> 0\nsil 1\na 2\nb 3\n#0 4\n")
@@ -241,46 +234,39 @@ def write_triphones(folder: Path, names: Mapping[int, str], seed: int = 1) -> Pa
     pdfs = random_pdfs(rng, len(tuples), 39, 1)
     (folder / "final.mdl").write_bytes(b"\0B" + transition_model(phones, tuples) + mixtures(pdfs))
     (folder / "tree").write_bytes(tree(table(1, entries), 3, 1))
-    lines = ["<eps> 0\n", *(f"{name} {phone}\n" for phone, name in names.items())]
-    (folder / "phones.txt").write_text("".join(lines))
+    lines = (f"{name} {phone}\n" for phone, name in names.items())
+    (folder / "phones.txt").write_text("<eps> 0\n" + "".join(lines))
     return folder
 
 
 # -- HCLG of a few words over monophones -----------------------------------------------------------
 
 
-def hclg(model: TransitionModel, words: Mapping[str, Sequence[int]], silence: int, silence_probability=0.5) -> Fst:
+def hclg(model: TransitionModel, words: Mapping[str, Sequence[int]], silence: int) -> Fst:
     """`words`: pronunciations as phones; labels are transition-ids and places in `words` from 1 on.
 
-    As Kaldi's without --reorder: HMM states are states, self-loops are arcs.
+    As Kaldi's without --reorder: HMM states are states, self-loops are arcs. Silence is as probable as none.
     """
-    arcs: list[tuple[int, int, int, float, int]] = []
-    n_states = 2
-    between, begin = 0, 1
-    skip = -float(np.log(1 - silence_probability))
-    arcs.append((between, 0, 0, skip, begin))
-    entry = len(words)
-    jobs = [((phones, word), begin, between) for word, phones in enumerate(words.values(), start=1)]
-    for (phones, word), source, target in [*jobs, (((silence,), 0), between, begin)]:
-        weight = float(np.log(entry)) if word else -float(np.log(silence_probability))
+    half, entry = math.log(2), math.log(len(words))
+    n_states, between, begin = 2, 0, 1
+    arcs: list[tuple[int, int, int, float, int]] = [(between, 0, 0, half, begin)]
+    ways = [(phones, word, entry, begin, between) for word, phones in enumerate(words.values(), start=1)]
+    for phones, word, cost, source, target in [*ways, ((silence,), 0, half, between, begin)]:
         for i, phone in enumerate(phones):
             topology = model.topologies[phone]
-            last = i == len(phones) - 1
-            place = {len(topology) - 1: target if last else n_states + len(topology) - 1}
-            place |= {state: n_states + state for state in range(len(topology) - 1)}
-            arcs.append((source, 0, word if i == 0 else 0, weight if i == 0 else 0.0, place[0]))
+            m = len(topology) - 1
+            place = [*range(n_states, n_states + m), target if i == len(phones) - 1 else n_states + m]
+            arcs.append((source, 0, 0 if i else word, 0.0 if i else cost, place[0]))
             n_states += len(topology)
-            for tid in range(1, model.n_transitions + 1):
-                if model.phone[tid] == phone:
-                    state = int(model.state[tid])
-                    first = next(t for t in range(1, tid + 1) if model.phone[t] == phone and model.state[t] == state)
-                    goal = topology[state].transitions[tid - first][0]
-                    arcs.append((place[state], tid, 0, -float(model.log_prob[tid]), place[goal]))
-            source = place[len(topology) - 1]
+            for tid in np.flatnonzero(model.phone == phone).tolist():
+                state = model.state[tid]
+                first = np.flatnonzero((model.phone == phone) & (model.state == state))[0]
+                goal = topology[state].transitions[tid - first][0]
+                arcs.append((place[state], tid, 0, -float(model.log_prob[tid]), place[goal]))
+            source = place[m]
     final = np.full(n_states, np.inf, np.float32)
     final[begin] = 0.0
-    columns = [np.array(column) for column in zip(*arcs, strict=True)]
-    return from_arcs(n_states, between, final, *columns)
+    return from_arcs(n_states, between, final, *(np.array(column) for column in zip(*arcs, strict=True)))
 
 
 def put_graph(folder: Path, words: Mapping[str, Sequence[int]], silence: int) -> Path:

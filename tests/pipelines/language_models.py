@@ -1,5 +1,6 @@
 """Small random language models, and writers of language models and dictionaries."""
 
+import itertools
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
@@ -28,19 +29,16 @@ def random_model(seed: int, n_words: int, order: int, density: float = 0.4, clos
     unigram = rng.dirichlet(np.ones(v - 1))
     log_prob = [np.concatenate([[ngram.LOG_ZERO], np.log(unigram)])]
     ids = [np.arange(v, dtype=np.int32)[:, None]]
-    for _ in range(2, order + 1):
-        histories = ids[-1][ids[-1][:, -1] != 1]
+    for k in range(2, order + 1):
         rows, probs = [], []
-        listed = {tuple(g) for g in ids[-1].tolist()}
-        for history in histories:
+        listed = {tuple(gram) for gram in ids[-1].tolist()}
+        for history in ids[-1][ids[-1][:, -1] != 1].tolist():
             chosen = [w for w in range(1, v) if rng.random() < density]
-            if closed:
-                chosen = [w for w in chosen if (*history[1:].tolist(), w) in listed]
+            chosen = [w for w in chosen if not closed or (*history[1:], w) in listed]
             if chosen:
                 mass = rng.uniform(0.3, 0.9) * rng.dirichlet(np.ones(len(chosen)))
-                rows += [[*history.tolist(), w] for w in chosen]
+                rows += [[*history, w] for w in chosen]
                 probs += mass.tolist()
-        k = len(ids) + 1
         ids.append(np.array(rows, dtype=np.int32).reshape(-1, k))
         log_prob.append(np.log(np.array(probs)))
     backoffs = [np.zeros(len(i)) for i in ids[:-1]]
@@ -63,59 +61,46 @@ def write_lm_bin(model: NGram, path: Path, extra_bigrams: int = 0) -> None:
     """
     v = len(model.words)
     n2, n3 = model.counts[1] + extra_bigrams, model.counts[2]
-    bits = v.bit_length()
-    next_bits = n3.bit_length()
-    reverse2 = np.lexsort((model.ids[1][:, 0], model.ids[1][:, 1]))
-    grams3 = model.ids[2]
-    reverse3 = np.lexsort((grams3[:, 0], grams3[:, 1], grams3[:, 2]))
+    bits, next_bits = v.bit_length(), n3.bit_length()
+    grams2, grams3 = model.ids[1], model.ids[2]
+    reverse2, reverse3 = np.lexsort(grams2.T), np.lexsort(grams3.T)
 
-    def table(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def table(values: np.ndarray) -> tuple[bytes, np.ndarray]:
         levels, index = np.unique((values / LN_BASE).astype("<f4"), return_inverse=True)
-        return np.concatenate([levels, np.zeros(65536 - len(levels), "<f4")]).astype("<f4"), index
+        return np.pad(levels, (0, 65536 - len(levels))).tobytes(), index
 
     prob2, at_prob2 = table(model.log_prob[1])
     back2, at_back2 = table(model.log_backoff[1])
     prob3, at_prob3 = table(model.log_prob[2])
 
-    children2 = np.searchsorted(model.ids[1][reverse2, 1], np.arange(v + 1))
+    children2 = np.searchsorted(grams2[reverse2, 1], np.arange(v + 1))
     # Trigrams (h2, h1, w) are children of the bigram (h1, w).
-    key2 = model.ids[1][reverse2, 1].astype(np.int64) * v + model.ids[1][reverse2, 0]
+    key2 = grams2[reverse2, 1].astype(np.int64) * v + grams2[reverse2, 0]
     key3 = grams3[reverse3, 2].astype(np.int64) * v + grams3[reverse3, 1]
     children3 = np.searchsorted(key3, np.append(key2, v * v))
 
     def pack(rows: list[list[tuple[int, int]]], count: int, width: int) -> bytes:
-        value = 0
-        at = 0
-        for row in rows:
-            for number, size in row:
-                value |= int(number) << at
-                at += size
+        value = at = 0
+        for number, size in itertools.chain(*rows):
+            value |= int(number) << at
+            at += size
         return value.to_bytes(((1 + count) * width + 7) // 8 + 8, "little")
 
     rows2 = [
-        [(model.ids[1][g, 0], bits), (at_back2[g], 16), (at_prob2[g], 16), (children3[i], next_bits)]
+        [(grams2[g, 0], bits), (at_back2[g], 16), (at_prob2[g], 16), (children3[i], next_bits)]
         for i, g in enumerate(reverse2)
     ]
     rows2.append([(0, bits + 32), (children3[-1], next_bits)])
     rows3 = [[(grams3[g, 0], bits), (at_prob3[g], 16)] for g in reverse3]
-    unigrams = b"".join(
-        struct.pack(
-            "<ffI",
-            model.log_prob[0][w] / LN_BASE if w < v else 0.0,
-            model.log_backoff[0][w] / LN_BASE if w < v else 0.0,
-            children2[w],
-        )
-        for w in range(v + 1)
-    )
+    unigrams = [*zip(model.log_prob[0] / LN_BASE, model.log_backoff[0] / LN_BASE, strict=True), (0.0, 0.0)]
     text = b"".join(w.encode() + b"\0" for w in model.words)
     path.write_bytes(
         b"Trie Language Model"
-        + struct.pack("<BIII", 3, v, n2, n3)
-        + struct.pack("<i", 1)
-        + prob2.tobytes()
-        + back2.tobytes()
-        + prob3.tobytes()
-        + unigrams
+        + struct.pack("<BIIIi", 3, v, n2, n3, 1)
+        + prob2
+        + back2
+        + prob3
+        + b"".join(struct.pack("<ffI", *values, child) for values, child in zip(unigrams, children2, strict=True))
         + pack(rows2, n2, bits + 32 + next_bits)
         + pack(rows3, n3, bits + 16)
         + struct.pack("<I", len(text))
@@ -135,8 +120,7 @@ def write_arpa(model: NGram, path: Path) -> None:
             weights = [""] * len(probs)
             if k < model.order:
                 weights = [f"\t{max(b / LN10, -99.0):.7f}" for b in model.log_backoff[k - 1]]
-            grams = words[model.ids[k - 1]].tolist()
-            for prob, gram, weight in zip(probs, grams, weights, strict=True):
+            for prob, gram, weight in zip(probs, words[model.ids[k - 1]], weights, strict=True):
                 out.write(f"{prob:.7f}\t{' '.join(gram)}{weight}\n")
         out.write("\n\\end\\\n")
 

@@ -38,26 +38,16 @@ def in_blocks(arithmetic: Any, features: Array, block: int) -> Array:
 
 def card(*layers: Layer, senones: int = 50, left: int = 2, right: int = 3, **more: Any) -> Card:
     rng = np.random.default_rng(1)
-    mean, scale = rng.normal(0, 3, 39), rng.uniform(0.1, 1.0, 39)
+    mean, scale = rng.normal(0, 3, 39).tolist(), rng.uniform(0.1, 1.0, 39).tolist()
     return Card(
-        format=FORMAT,
-        left=left,
-        right=right,
-        mean=mean.tolist(),
-        scale=scale.tolist(),
-        layers=list(layers),
-        senones=senones,
-        **more,
+        format=FORMAT, left=left, right=right, mean=mean, scale=scale, layers=[*layers], senones=senones, **more
     )
 
 
 def net(made: Card, seed: int = 0) -> Net:
     rng = np.random.default_rng(seed)
-    tensors = {
-        name: (rng.standard_normal(shape) * (2 / shape[-1]) ** 0.5).astype(np.float32)
-        for name, shape in made.shapes.items()
-    }
-    return Net("made", made, tensors)
+    drawn = {name: rng.standard_normal(shape) * (2 / shape[-1]) ** 0.5 for name, shape in made.shapes.items()}
+    return Net("made", made, {name: values.astype(np.float32) for name, values in drawn.items()})
 
 
 def write(folder: Path, made: Net, dtype: Any = np.float16) -> Path:
@@ -71,13 +61,12 @@ def forward(made: Net, features: Array, head: int = 0) -> Array:
     """Logits float64 [frames, senones] of a whole utterance f32 [frames, 39], edges repeated."""
     c = made.card
     rows = []
+    stack = [(f"layers.{i}", layer.relu) for i, layer in enumerate(c.layers)] + [(f"heads.{head}", False)]
     for t in range(len(features)):
         context = [features[min(max(t + offset, 0), len(features) - 1)] for offset in range(-c.left, c.right + 1)]
         x = ((np.array(context, np.float64) - c.mean) * np.array(c.scale)).ravel()
-        for i, layer in enumerate(c.layers):
-            x = made.tensors[f"layers.{i}.weight"].astype(np.float64) @ x
-            x += made.tensors[f"layers.{i}.bias"]
-            x = np.maximum(x, 0) if layer.relu else x
-        x = made.tensors[f"heads.{head}.weight"].astype(np.float64) @ x
-        rows.append(x + made.tensors[f"heads.{head}.bias"])
+        for name, relu in stack:
+            x = made.tensors[f"{name}.weight"].astype(np.float64) @ x + made.tensors[f"{name}.bias"]
+            x = np.maximum(x, 0) if relu else x
+        rows.append(x)
     return np.array(rows)

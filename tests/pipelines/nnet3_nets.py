@@ -108,12 +108,8 @@ class NetWriter:
         variance = self.rng.uniform(0.2, 2, block).astype(np.float32)
         fields = {"Dim": dim, "BlockDim": block, "Epsilon": epsilon, "TargetRms": rms, "TestMode": b"F"}
         data = tagged("BatchNorm", **fields, Count=1000.0, StatsMean=mean, StatsVar=variance)
-        several = np.tile(mean, blocks), np.tile(variance, blocks)
-
-        def compute(x: list[np.ndarray]) -> np.ndarray:
-            return rms * (x[0] - several[0]) / np.sqrt(several[1] + epsilon)
-
-        return self.node(name, source, data, dim, compute)
+        scale, means = np.tile(rms / np.sqrt(variance + epsilon), blocks), np.tile(mean, blocks)
+        return self.node(name, source, data, dim, lambda x: scale * (x[0] - means))
 
     def function(self, name: str, source: Descriptor, kind: str) -> str:
         dim = self.width(source)
@@ -125,16 +121,11 @@ class NetWriter:
 
     def nothing(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
         dim = self.width(source)
+        general = {"BlockDim": dim, "TimePeriod": 0, "DropoutProportion": 0.1, "TestMode": b"", "Continuous": b""}
         fields: dict[str, Any] = {
             "NoOp": {"BackpropScale": 1.0},
             "Dropout": {"DropoutProportion": 0.1, "DropoutPerFrame": b"T", "TestMode": b"F"},
-            "GeneralDropout": {
-                "BlockDim": dim,
-                "TimePeriod": 0,
-                "DropoutProportion": 0.1,
-                "TestMode": b"",
-                "Continuous": b"",
-            },
+            "GeneralDropout": general,
         }[kind]
         return self.node(name, source, tagged(kind, Dim=dim, **fields), dim, lambda x: x[0])
 
@@ -165,25 +156,21 @@ class NetWriter:
         data += token("</Nnet3>") + token("<LeftContext>") + i32(0) + token("<RightContext>") + i32(0)
         return data + token("<Priors>") + vector(self.priors)
 
-    def file(self, phones: Any, tuples: Any, own_loops: bool = True) -> bytes:
-        return b"\0B" + transition_model(phones, tuples, own_loops) + self.net()
+    def file(self, phones: Any, tuples: Any) -> bytes:
+        return b"\0B" + transition_model(phones, tuples, own_loops=True) + self.net()
 
-    def scores(self, features: np.ndarray, times: range, latest: int | None = None) -> np.ndarray:
+    def scores(self, features: np.ndarray, times: range) -> np.ndarray:
         """The output less log priors at `times`, of features [frames, input + i-vector].
 
-        `latest`: the frame whose i-vector ReplaceIndex gives, the last one by default.
+        ReplaceIndex gives the i-vector of the last frame.
         """
         known: dict[tuple[str, int], np.ndarray] = {}
         first = self.dims["input"]
 
-        def frame(t: int) -> np.ndarray:
-            return features[min(max(t, 0), len(features) - 1)].astype(np.float64)
-
         def value(name: str, t: int) -> np.ndarray:
-            if name == "input":
-                return frame(t)[:first]
-            if name == "ivector":
-                return frame(t)[first:]
+            if name in ("input", "ivector"):
+                frame = features[min(max(t, 0), len(features) - 1)].astype(np.float64)
+                return frame[:first] if name == "input" else frame[first:]
             if (name, t) not in known:
                 offsets, compute = self.computes[name]
                 known[name, t] = compute([described(self.inputs[name], t + o) for o in offsets])
@@ -193,19 +180,17 @@ class NetWriter:
             if isinstance(descriptor, str):
                 return value(descriptor, t)
             kind, *a = descriptor
-            if kind == "Append":
-                return np.concatenate([described(each, t) for each in a])
-            if kind == "Sum":
-                return described(a[0], t) + described(a[1], t)
+            if kind in ("Append", "Sum"):
+                parts = [described(each, t) for each in a]
+                return np.concatenate(parts) if kind == "Append" else np.sum(parts, axis=0)
             if kind == "Scale":
                 return a[0] * described(a[1], t)
             if kind == "Offset":
-                return described(a[0], t + a[1])
-            if kind == "Round":
-                return described(a[0], math.floor(t / a[1]) * a[1])
-            if kind == "ReplaceIndex":
-                return described(a[0], len(features) - 1 if latest is None else latest)
-            assert kind == "IfDefined"
+                t += a[1]
+            elif kind == "Round":
+                t = math.floor(t / a[1]) * a[1]
+            elif kind == "ReplaceIndex":
+                t = len(features) - 1
             return described(a[0], t)
 
         found = np.array([described(self.inputs["output"], t) for t in times])
@@ -267,10 +252,8 @@ def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) ->
 
     def near(name: str) -> Descriptor:
         """A node as it is or somewhere else in time."""
-        by = int(rng.integers(-3, 4))
-        return [name, ("Offset", name, by), ("IfDefined", ("Offset", name, by)), ("Round", ("Offset", name, by), 3)][
-            rng.integers(4)
-        ]
+        moved = ("Offset", name, int(rng.integers(-3, 4)))
+        return [name, moved, ("IfDefined", moved), ("Round", moved, 3)][rng.integers(4)]
 
     steps: list[Callable[[str, Descriptor], str]] = [
         lambda n, d: w.affine(n, d, int(rng.integers(3, 9))),
@@ -284,13 +267,13 @@ def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) ->
     for number in range(int(rng.integers(6, 14))):
         name, last = f"node{number}", str(rng.choice(nodes[-3:]))
         alike = [each for each in nodes if w.dims[each] == w.dims[last]]
-        source = [
+        sources: list[Callable[[], Descriptor]] = [
             lambda last=last: near(last),
             lambda last=last: last,
             lambda last=last, alike=alike: ("Sum", near(last), ("Scale", 0.7, near(str(rng.choice(alike))))),
             lambda last=last: ("Append", near(last), ("Offset", ("Append", str(rng.choice(nodes)), "input"), -1)),
-        ][rng.integers(4)]()
-        nodes.append(steps[rng.integers(len(steps))](name, source))
+        ]
+        nodes.append(steps[rng.integers(len(steps))](name, sources[rng.integers(4)]()))
     x = w.affine("output.affine", nodes[-1], pdfs)
     if rng.random() < 0.5:
         x = w.scaling("output.scale", x, str(rng.choice(SCALINGS)))

@@ -76,16 +76,8 @@ def model(
     nodes: Sequence[bytes], constants: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes], *more: bytes
 ) -> bytes:
     """ModelProto; `more` goes into the graph."""
-    graph = b"".join(
-        [
-            *(part(1, one) for one in nodes),
-            part(2, "net"),
-            *(part(5, one) for one in constants),
-            *(part(11, one) for one in inputs),
-            *(part(12, one) for one in outputs),
-            *more,
-        ]
-    )
+    fields = {1: nodes, 2: ["net"], 5: constants, 11: inputs, 12: outputs}
+    graph = b"".join([*(part(number, each) for number, listed in fields.items() for each in listed), *more])
     return integer(1, IR_VERSION) + part(7, graph) + part(8, part(1, "") + integer(2, OPSET))
 
 
@@ -95,14 +87,11 @@ def of_net(made: Net) -> bytes:
     stack = [(f"layers.{i}", layer.relu) for i, layer in enumerate(card.layers)]
     for name, relu in [*stack, ("heads.0", False)]:
         for kind in ("weight", "bias"):
-            values = made.tensors[f"{name}.{kind}"].astype("<f4")
-            constants.append(tensor(f"{name}.{kind}", values))
+            constants.append(tensor(f"{name}.{kind}", made.tensors[f"{name}.{kind}"].astype("<f4")))
         out = "scores" if name == "heads.0" else f"{name}.out"
         nodes.append(node("Gemm", [x, f"{name}.weight", f"{name}.bias"], [out], transB=1))
-        x = out
-        if relu:
-            nodes.append(node("Relu", [x], [f"{name}.relu"]))
-            x = f"{name}.relu"
+        x = f"{name}.relu" if relu else out
+        nodes += [node("Relu", [out], [x])] if relu else []
     return model(nodes, constants, [ends("frames", ["n", card.inputs])], [ends("scores", ["n", card.senones])])
 
 

@@ -47,18 +47,15 @@ def bmdf(order: str = "<") -> bytes:
 
 def text_mdef() -> bytes:
     seqs = sequences()
-    n_phone = len(PHONES) + len(TRIPHONES)
-    lines = [
-        "# a comment",
-        "0.3",
-        f"{len(PHONES)} n_base",
-        f"{len(TRIPHONES)} n_tri",
-        f"{4 * n_phone} n_state_map",
-        f"{N_SENONES} n_tied_state",
-        f"{N_CI_SENONES} n_tied_ci_state",
-        f"{len(PHONES)} n_tied_tmat",
-        "#",
-    ]
+    counts = {
+        "n_base": len(PHONES),
+        "n_tri": len(TRIPHONES),
+        "n_state_map": 4 * (len(PHONES) + len(TRIPHONES)),
+        "n_tied_state": N_SENONES,
+        "n_tied_ci_state": N_CI_SENONES,
+        "n_tied_tmat": len(PHONES),
+    }
+    lines = ["# a comment", "0.3", *(f"{number} {name}" for name, number in counts.items()), "#"]
     for p, name in enumerate(PHONES):
         kind = "filler" if FILLER[p] else "n/a"
         lines.append(f"{name} - - - {kind} {p} {' '.join(map(str, seqs[p]))} N")
@@ -108,24 +105,13 @@ def sendump_8(levels: np.ndarray, order: str = "<", padding: int = 0) -> bytes:
 def sendump_clustered(levels: np.ndarray, codebook: list[int], bits: int, count: int = 16) -> bytes:
     """`levels` are cluster numbers; with four bits, the even senone sits in the low half."""
     streams, densities, senones = levels.shape
-    out = lines(
-        [
-            "title",
-            "header",
-            f"feature_count {streams}",
-            f"mixture_count {densities}",
-            f"model_count {senones}",
-            f"cluster_count {count}",
-            f"cluster_bits {bits}",
-        ]
-    )
+    head = ["title", "header", f"feature_count {streams}", f"mixture_count {densities}", f"model_count {senones}"]
+    out = lines([*head, f"cluster_count {count}", f"cluster_bits {bits}"])
     out += bytes(codebook)
     for row in levels.reshape(-1, senones).tolist():
-        if bits == 8:
-            out += bytes(row)
-        else:
-            row = [*row, 0][: senones + senones % 2]
-            out += bytes(row[i] | row[i + 1] << 4 for i in range(0, len(row), 2))
+        if bits == 4:
+            row = [low | high << 4 for low, high in zip(row[::2], [*row[1::2], 0], strict=False)]
+        out += bytes(row)
     return out
 
 
@@ -140,35 +126,38 @@ def write_model(folder: Path, codebooks: int = 4, densities: int = 20, seed: int
     """A complete small model; 20 densities are no multiple of a vector."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    shape = (codebooks, STREAMS, densities, DIM)
     (folder / "feat.params").write_text(FEAT_PARAMS)
     (folder / "mdef").write_bytes(bmdf())
-    (folder / "means").write_bytes(gaussians(rng.normal(0, 3, shape)))
-    (folder / "variances").write_bytes(gaussians(rng.uniform(0.5, 4, shape)))
+    put_gaussians(folder, rng, (codebooks, STREAMS, densities, DIM))
     transitions = np.zeros((len(PHONES), 3, 4))
     for state in range(3):
         transitions[:, state, state] = 30
         transitions[:, state, state + 1] = 10
-    numbers = [len(PHONES), 3, 4, transitions.size]
-    (folder / "transition_matrices").write_bytes(s3(numbers, transitions))
+    (folder / "transition_matrices").write_bytes(s3([*transitions.shape, transitions.size], transitions))
     levels = rng.integers(0, 160, (STREAMS, densities, N_SENONES), dtype=np.uint8)
     (folder / "sendump").write_bytes(sendump_8(levels))
     return folder
 
 
-def write_continuous(folder: Path, streams: int = 1, densities: int = 5, seed: int = 0, weights: bool = True) -> Path:
-    """The small model with a codebook for each senone: one stream of 39 dimensions, or three of 13."""
-    write_model(folder)
-    rng = np.random.default_rng(seed)
-    shape = (N_SENONES, streams, densities, STREAMS * DIM // streams)
-    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n")
+def put_gaussians(folder: Path, rng: np.random.Generator, shape: tuple[int, ...]) -> None:
     (folder / "means").write_bytes(gaussians(rng.normal(0, 3, shape)))
     (folder / "variances").write_bytes(gaussians(rng.uniform(0.5, 4, shape)))
+
+
+def put_weights(folder: Path, rng: np.random.Generator, streams: int, densities: int) -> None:
+    """Random mixture weights instead of those of the small model."""
     (folder / "sendump").unlink()
-    if weights:
-        counts = rng.uniform(1, 50, (N_SENONES, streams, densities))
-        numbers = [N_SENONES, streams, densities, counts.size]
-        (folder / "mixture_weights").write_bytes(s3(numbers, counts))
+    counts = rng.uniform(1, 50, (N_SENONES, streams, densities))
+    (folder / "mixture_weights").write_bytes(s3([*counts.shape, counts.size], counts))
+
+
+def write_continuous(folder: Path, streams: int = 1, densities: int = 5) -> Path:
+    """The small model with a codebook for each senone: one stream of 39 dimensions, or three of 13."""
+    write_model(folder)
+    rng = np.random.default_rng(0)
+    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n")
+    put_gaussians(folder, rng, (N_SENONES, streams, densities, STREAMS * DIM // streams))
+    put_weights(folder, rng, streams, densities)
     return folder
 
 
@@ -186,18 +175,10 @@ def write_streams(
     rng = np.random.default_rng(seed)
     (folder / "feat.params").write_text(feat_params)
     shapes = [(codebooks, densities, width) for width in widths]
-    for name, values in (
-        ("means", [rng.normal(0, 1, shape) for shape in shapes]),
-        ("variances", [rng.uniform(2, 6, shape) for shape in shapes]),
-    ):
-        rows = np.concatenate([v.reshape(codebooks, -1) for v in values], axis=1)
-        numbers = [codebooks, len(widths), densities, *widths, rows.size]
-        (folder / name).write_bytes(s3(numbers, rows))
-    (folder / "sendump").unlink()
-    counts = rng.uniform(1, 50, (N_SENONES, len(widths), densities))
-    numbers = [N_SENONES, len(widths), densities, counts.size]
-    (folder / "mixture_weights").write_bytes(s3(numbers, counts))
+    for name, draw, *values in (("means", rng.normal, 0, 1), ("variances", rng.uniform, 2, 6)):
+        rows = np.concatenate([draw(*values, shape).reshape(codebooks, -1) for shape in shapes], axis=1)
+        (folder / name).write_bytes(s3([codebooks, len(widths), densities, *widths, rows.size], rows))
+    put_weights(folder, rng, len(widths), densities)
     if transform is not None:
-        numbers = [1, *transform.shape, transform.size]
-        (folder / "feature_transform").write_bytes(s3(numbers, transform))
+        (folder / "feature_transform").write_bytes(s3([1, *transform.shape, transform.size], transform))
     return folder

@@ -10,51 +10,44 @@ from language_models import EXPRESSIONS, jsgf_text, restricted, sentences, write
 from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
-from pipelines.models.dictionary import DictionaryError
 from pipelines.models.grammar import phrases
-from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
+from pipelines.models.grammar.expression import NOTHING, Repeat, Word, optional
 from pipelines.search.graph import lexicon
 from pipelines.search.graph.sources import read_grammar
 from tests.each import each
 from tests.pipelines.refusing import refusal
 
 
-def test_alternates_comments_and_repetitions(tmp_path):
-    path = tmp_path / "words.dict"
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "words.dict"
+
+
+def test_alternates_comments_and_repetitions(path):
     path.write_text(";;; a comment\n## another\nto T UW\nto(2) T AH\nto(3) T UW\n\n'em AH M\n")
     read = dictionary.read(path)
-    assert read.words() == ["to", "'em"]
-    assert read["to"] == (("T", "UW"), ("T", "AH"))
+    assert read.pronunciations == {"to": (("T", "UW"), ("T", "AH")), "'em": (("AH", "M"),)}
     assert read.path == path
 
 
-def test_joiners_and_any_end_of_line(tmp_path):
-    path = tmp_path / "words.dict"
+def test_joiners_and_any_end_of_line(path):
     path.write_bytes("\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n\tnew\xa0york  N\tY \n".encode())
-    assert dictionary.read(path).pronunciations == {
-        "മഴ\u200d": (("M",),),
-        "نمی\u200cدانم": (("N",),),
-        "to": (("T", "UW"),),
-        "new\xa0york": (("N", "Y"),),
-    }
+    words = {"മഴ\u200d": "M", "نمی\u200cدانم": "N", "to": "T UW", "new\xa0york": "N Y"}
+    assert dictionary.read(path).pronunciations == {word: (tuple(pron.split()),) for word, pron in words.items()}
 
 
-def test_pocketsphinx_agrees_on_a_written_dictionary(tmp_path):
+def test_pocketsphinx_agrees_on_a_written_dictionary(path):
     import pocketsphinx
 
+    assert len(full_dictionary()) > 120_000
+    assert full_dictionary()["forward"] == (("F", "AO", "R", "W", "ER", "D"),)
     words = restricted(full_dictionary(), ["read", "live", "tomato"])
-    write_dictionary(words, tmp_path / "out.dict")
-    assert dictionary.read(tmp_path / "out.dict").pronunciations == words.pronunciations
-    decoder = pocketsphinx.Decoder(dict=str(tmp_path / "out.dict"), lm=None, loglevel="FATAL")
+    write_dictionary(words, path)
+    assert dictionary.read(path).pronunciations == words.pronunciations
+    decoder = pocketsphinx.Decoder(dict=str(path), lm=None, loglevel="FATAL")
     for word in words.words():
         assert decoder.lookup_word(word) == " ".join(words[word][0])
         assert decoder.lookup_word(f"{word}(2)") == " ".join(words[word][1])
-
-
-def test_the_default_dictionary_is_whole():
-    words = full_dictionary()
-    assert len(words) > 120_000
-    assert words["forward"] == (("F", "AO", "R", "W", "ER", "D"),)
 
 
 def test_phones_that_the_model_lacks_are_named_with_their_words():
@@ -63,10 +56,9 @@ def test_phones_that_the_model_lacks_are_named_with_their_words():
     words.check_phones(["AH", "Q", "EY", "B", "IY"])
     message = "pronounces 'w0', 'w1', 'w2', 'w3' and 2 more with phones .* lacks: 'Q'"
     refusal(message, words.check_phones, ["AH", "EY", "B", "IY"])
-    with pytest.raises(DictionaryError) as caught:
-        dictionary.Dictionary({"\x1b[31m" + "x" * 5000: (("AH",),)}).check_phones([])
-    assert len(str(caught.value)) < 400
-    assert "\x1b" not in str(caught.value)
+    sentence = refusal("lacks", dictionary.Dictionary({"\x1b[31m" + "x" * 5000: (("AH",),)}).check_phones, [])
+    assert len(sentence) < 400
+    assert "\x1b" not in sentence
 
 
 @each(
@@ -87,17 +79,15 @@ def test_bad_files_are_refused(tmp_path, content, message):
     refusal(message, dictionary.read, path)
 
 
-def test_many_variants_and_long_words_take_linear_time_and_memory(tmp_path):
+def test_many_variants_and_long_words_take_linear_time_and_memory(path):
     """Work counted rather than timed: the memory of all prefixes of a long word would be quadratic."""
     long = ["AH", "N"] * 5_000
     text = [f"one {' '.join(long)}"]
-    text += [
-        f"one({n}) {' '.join(f'{n:015b}'.replace('0', ' T').replace('1', ' W').split())}" for n in range(2, 10_000)
-    ]
-    (tmp_path / "many.dict").write_text("\n".join([*text, text[5]]))
+    text += [f"one({n}) {' '.join('TW'[int(bit)] for bit in f'{n:015b}')}" for n in range(2, 10_000)]
+    path.write_text("\n".join([*text, text[5]]))
     tracemalloc.start()
     try:
-        words = dictionary.read(tmp_path / "many.dict")
+        words = dictionary.read(path)
         assert len(words["one"]) == 9_999
         assert words["one"][0] == tuple(long)
         marks = lexicon.disambiguate([*words["one"], ("AH",), ("AH",), ("N", "AH")])
@@ -109,10 +99,10 @@ def test_many_variants_and_long_words_take_linear_time_and_memory(tmp_path):
     assert peak < 40 << 20
 
 
-def test_too_many_lines_are_refused(tmp_path, monkeypatch):
+def test_too_many_lines_are_refused(path, monkeypatch):
     monkeypatch.setattr(dictionary, "MAX_PRONUNCIATIONS", 100)
-    (tmp_path / "much.dict").write_text("a K\n" * 101)
-    refusal("has 101 lines", dictionary.read, tmp_path / "much.dict")
+    path.write_text("a K\n" * 101)
+    refusal("has 101 lines", dictionary.read, path)
 
 
 def prefixes_one_by_one(prons):
@@ -143,16 +133,15 @@ def written(folder, text, name="test.gram"):
     return path
 
 
-def sentences_of(path, longest=3):
+def sentences_of(path):
     grammar = read_grammar(path)
     assert len(grammar.public) == 1
-    return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest)
+    return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest=3)
 
 
 @each(
     "rules, expected",
     [
-        ("public <a> = one | two;", {"one": 0.5, "two": 0.5}),
         ("public <a> = /3/ one | /1/ two;", {"one": 0.75, "two": 0.25}),
         ("public <a> = / 3 / one | two three;", {"one": 0.75, "two three": 0.25}),
         ("public <a> = one [two];", {"one": 0.5, "one two": 0.5}),
@@ -200,7 +189,6 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
         (HEADER + "public <a> = b", "line 3: ';' at the end of <a> should stand where the end"),
         (HEADER + "public <a> b;", "'=' after <a> should stand where 'b' does"),
         (HEADER + "public <a> = b | ;", "a word, a rule or a group should stand where ';' does"),
-        (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
         (HEADER + "public <a> =\nb {x} }; c;", r"line 4: a '}' ends a tag, .* inside a tag it is written \\}"),
         (HEADER + "public <a> =\nb {x ;\n", "line 4: the tag that begins here has no '}'"),
@@ -208,20 +196,16 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
         (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
         (HEADER + "public <a> = /1e-300/ b | /1/ c;", "line 3: a weight should be 0 or from"),
         (HEADER + "public <a> = /1e308/ b | /1e308/ c;", "line 3: a weight should be 0 or from"),
-        (HEADER + "public <a> = <" + "b" * 5000 + ">;", "is not defined"),
         (HEADER + "public <a> = " + "b " * 500_000 + ";", "more than 500,000 words and marks"),
-        (HEADER + "public <a> = b" + "+" * 500_000 + ";", "more than 500,000 words and marks"),
         ("#JSGF V1.0" + " " * 100_000, "does not begin with '#JSGF V1.0;'"),
         (HEADER + "hello", "a rule such as <name> should stand where 'hello' does"),
         ("#JSGF V1.0;\ngrammar", "the grammar's name should stand where the end of the file"),
     ],
 )
-def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
-    with pytest.raises(GrammarError, match=message) as caught:
-        read_grammar(written(tmp_path, text))
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 400
-    assert str(caught.value).endswith(".")
+def test_bad_grammars_are_refused(tmp_path, text, message):
+    sentence = refusal(message, read_grammar, written(tmp_path, text))
+    assert len(sentence) < 400
+    assert sentence.endswith(".")
 
 
 @each("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
@@ -258,10 +242,8 @@ def test_declared_encodings(tmp_path, declared, encoding, name):
     "declared, message",
     [
         ("", "line 3: the text is not UTF-8; .* as in '#JSGF V1.0 ISO8859-1;'"),
-        (" utf-8", "line 3: the text is not UTF-8;"),
         (" klingon", "line 3: the text is not UTF-8;"),
         (" unicode_escape", "line 3: the text is not UTF-8;"),
-        (" rot13", "line 3: the text is not UTF-8;"),
         (" ascii", "line 3: the text is not ASCII;"),
     ],
 )
@@ -285,14 +267,12 @@ def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
     ],
 )
 def test_other_formats_are_called_by_their_names(tmp_path, text, message):
-    with pytest.raises(GrammarError, match=message) as caught:
-        read_grammar(written(tmp_path, text, "x"))
-    assert "\n" not in str(caught.value)
+    refusal(message, read_grammar, written(tmp_path, text, "x"))
 
 
 def test_a_list_says_its_lines_in_any_order(tmp_path):
     path = written(tmp_path, "# commands\ngo forward\n\nstop\nstop\n", "list.txt")
-    found = sentences_of(path, longest=3)
+    found = sentences_of(path)
     assert found[("stop",)] == pytest.approx(1 / 4)
     assert found[("go", "forward", "stop")] == pytest.approx(1 / 16)
     assert ("forward",) not in found

@@ -293,7 +293,7 @@ def cut(name: str) -> Callable[[Path], object]:
 
 
 def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> Callable[[Path], object]:
-    data = writer.extractor(np.ones((gaussians, 5, 7)), np.array([np.eye(5)] * gaussians), 4.0)
+    data = writer.extractor(np.ones((gaussians, 5, 7)), np.array([np.eye(5)] * gaussians))
     data = data.replace(b"DP \4\5\0\0\0", b"DP \4" + covariance, 1)
     return lambda folder: (folder / "final.ie").write_bytes(data)
 

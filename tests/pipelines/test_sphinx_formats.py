@@ -9,16 +9,17 @@ import pytest
 import refusing
 import sphinx_writer as writer
 
+from pipelines.config import Config, assign
 from pipelines.models import sphinx
+from pipelines.models.opening import open_model
 from pipelines.models.sphinx import definition as mdef
 from pipelines.models.sphinx import parameters
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
-from profiler.errors import BadInput
 from tests.each import each
 from tests.pipelines.refusing import refusal
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
+@each("order", ["<", ">"])
 def test_binary_and_text_definitions_say_the_same(tmp_path, order):
     (tmp_path / "binary").write_bytes(writer.bmdf(order))
     (tmp_path / "text").write_bytes(writer.text_mdef())
@@ -38,19 +39,15 @@ def test_binary_and_text_definitions_say_the_same(tmp_path, order):
 
 def test_real_triphones_by_the_rules_one_by_one():
     d = sphinx.load(sphinx.default_directory()).mdef
-    path = sphinx.default_directory() / "mdef"
-    data = path.read_bytes()
-    at = 12 + struct.unpack_from("<i", data, 8)[0] + 40
+    data = (sphinx.default_directory() / "mdef").read_bytes()
+    begin = at = 52 + struct.unpack_from("<i", data, 8)[0]  # after the comment and ten counts
     for _ in range(d.n_ci):
         at = data.index(b"\0", at) + 1
-    n_ci, n_phone = d.n_ci, d.n_ci + d.n_triphones
-    at += -(at - (12 + struct.unpack_from("<i", data, 8)[0] + 40)) % 4
-    at += 8 * struct.unpack_from("<i", data, 12 + struct.unpack_from("<i", data, 8)[0] + 32)[0]
+    at += -(at - begin) % 4 + 8 * struct.unpack_from("<i", data, begin - 8)[0]
     known = {}
-    for p in range(n_phone):
+    for p in range(d.n_ci, d.n_ci + d.n_triphones):
         ssid, _, *attributes = struct.unpack_from("<ii4B", data, at + 12 * p)
-        if p >= n_ci:
-            known[tuple(attributes)] = ssid
+        known[tuple(attributes)] = ssid
     filler = d.filler.tolist()
 
     def look(base, left, right, position):
@@ -69,10 +66,10 @@ def test_real_triphones_by_the_rules_one_by_one():
 
     rng = np.random.default_rng(1)
     kinds = set()
-    for base, left, right, position in zip(*(rng.integers(n, size=20_000) for n in (n_ci, n_ci, n_ci, 4)), strict=True):
-        expected = look(base, left, right, int(position))
+    for base, left, right, position in rng.integers((d.n_ci, d.n_ci, d.n_ci, 4), size=(20_000, 4)).tolist():
+        expected = look(base, left, right, position)
         assert d.triphone(base, left, right, position) == expected
-        kinds.add(((int(position), base, left, right) in known, expected == d.ci_ssid(base)))
+        kinds.add(((position, base, left, right) in known, expected == d.ci_ssid(base)))
     assert {(True, False), (False, False), (False, True)} <= kinds
 
 
@@ -87,12 +84,10 @@ def test_the_bundled_model_is_what_its_readme_says():
     assert 0.9 < model.weights.sum(1).min() <= model.weights.sum(1).max() < 1.05
     assert model.mdef.phones[model.mdef.silence] == "SIL"
     assert model.feat_params["nfilt"] == "25"
-    assert len(model.checksum) == 64
-    for senone in range(126):
-        assert model.mdef.senone_phone[senone] == senone // 3
+    assert model.mdef.senone_phone[:126].tolist() == [senone // 3 for senone in range(126)]
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
+@each("order", ["<", ">"])
 def test_gaussians_in_either_byte_order(tmp_path, order):
     values = np.random.default_rng(2).normal(size=(2, 3, 5, 13))
     (tmp_path / "means").write_bytes(writer.gaussians(values, order))
@@ -143,9 +138,8 @@ def test_sendump_of_bytes(tmp_path, order, padding):
 def test_sendump_of_clusters(tmp_path, bits, count, senones):
     rng = np.random.default_rng(4)
     levels = rng.integers(0, count, (3, 5, senones), dtype=np.uint8)
-    codebook = [int(v) for v in rng.permutation(200)[:16]]
-    data = writer.sendump_clustered(levels, codebook, bits, count)
-    (tmp_path / "sendump").write_bytes(data)
+    codebook = rng.permutation(200)[:16].tolist()
+    (tmp_path / "sendump").write_bytes(writer.sendump_clustered(levels, codebook, bits, count))
     weights = parameters.read_sendump(tmp_path / "sendump", 3, 5, senones)
     expected = [writer.probability(codebook[v]) for v in levels.ravel()]
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
@@ -158,13 +152,9 @@ def test_small_models_load(tmp_path):
     assert semi.kind == "semi"
     assert not semi.senone_codebook.any()
     assert semi.checksum != ptm.checksum
-
-
-def test_error_names_file_and_reason(tmp_path):
-    folder = writer.write_model(tmp_path / "m")
     refusal("is not a directory", sphinx.load, tmp_path / "nowhere")
-    (folder / "sendump").unlink()
-    refusal("neither sendump nor mixture_weights", sphinx.load, folder)
+    (tmp_path / "semi/sendump").unlink()
+    refusal("neither sendump nor mixture_weights", sphinx.load, tmp_path / "semi")
 
 
 # -- whatever a model directory holds --------------------------------------------------------------
@@ -175,14 +165,10 @@ FILES = ["feat.params", "mdef", "means", "variances", "transition_matrices", "se
 refused = partial(refusing.refused, sphinx.load)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return writer.write_model(tmp_path / "model", densities=3)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_what_is_not_the_file_it_is_called_is_refused(folder, name):
+@each("name", FILES)
+def test_what_is_not_the_file_it_is_called_is_refused(tmp_path, name):
     """A pipe waits for ever and a device never ends."""
+    folder = writer.write_model(tmp_path, densities=3)
     file = folder / name
     longer = [file.read_bytes() + bytes(4)] if name != "feat.params" else []
     for data in (b"", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, *longer):
@@ -198,8 +184,9 @@ def test_what_is_not_the_file_it_is_called_is_refused(folder, name):
     assert name in refused(folder)
 
 
-@pytest.mark.parametrize("name", FILES[1:])
-def test_a_file_cut_anywhere_is_refused(folder, name):
+@each("name", FILES[1:])
+def test_a_file_cut_anywhere_is_refused(tmp_path, name):
+    folder = writer.write_model(tmp_path, densities=3)
     data = (folder / name).read_bytes()
     cuts = np.random.default_rng(5).integers(1, len(data), 20).tolist()
     for cut in [*cuts, *range(1, 24), len(data) - 1, len(data) - 4]:
@@ -209,11 +196,10 @@ def test_a_file_cut_anywhere_is_refused(folder, name):
         assert name in sentence
 
 
-def test_broken_text_definitions(folder):
-    good = writer.text_mdef()
+def test_broken_text_definitions(tmp_path):
+    folder, good, rng = writer.write_model(tmp_path, densities=3), writer.text_mdef(), np.random.default_rng(7)
     (folder / "mdef").write_bytes(good)
     assert refused(folder) is None
-    rng = np.random.default_rng(7)
     for _ in range(50):
         broken = bytearray(good)
         for at in rng.integers(0, len(good), 2):
@@ -225,8 +211,7 @@ def test_broken_text_definitions(folder):
         assert "mdef" in refused(folder)
 
 
-BOTH = "means", "variances"
-OWN = writer.N_SENONES
+BOTH, OWN = ("means", "variances"), writer.N_SENONES
 
 
 def one(value):
@@ -275,23 +260,18 @@ def test_texts_and_transforms_that_do_not_fit(tmp_path, name, text, says):
     assert says in refused(folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "n_bytes"), [("feat.params", 1 << 17), ("mdef", 40 << 20), ("means", 1 << 30), ("sendump", 80 << 20)]
-)
-def test_files_larger_than_their_format_needs_are_refused_unread(folder, name, n_bytes):
-    with (folder / name).open("r+b") as file:
+@each("name, n_bytes", [("feat.params", 1 << 17), ("mdef", 40 << 20), ("means", 1 << 30), ("sendump", 80 << 20)])
+def test_files_larger_than_their_format_needs_are_refused_unread(tmp_path, name, n_bytes):
+    with (writer.write_model(tmp_path, densities=3) / name).open("r+b") as file:
         file.truncate(n_bytes)
-    assert "is not read" in refused(folder)
+    assert "is not read" in refused(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "option", ["-wlen 1e304", "-lifter " + "9" * 4000, "-nfilt " + "9" * 30000, "-alpha nan", "-lowerf -1e300"]
-)
-def test_numbers_that_no_front_end_has_are_refused_in_few_words(folder, option):
-    from pipelines.config import Config, assign
-    from pipelines.models.opening import open_model
+LARGE = "-lifter " + "9" * 4000, "-nfilt " + "9" * 30000
 
+
+@each("option", ["-wlen 1e304", "-alpha nan", "-lowerf -1e300", *LARGE])
+def test_numbers_that_no_front_end_has_are_refused_in_few_words(tmp_path, option):
+    folder = writer.write_model(tmp_path, densities=3)
     (folder / "feat.params").write_text(f"-feat 1s_c_d_dd\n-nfft 0\n{option}\n")
-    with pytest.raises(BadInput) as caught:
-        open_model(assign(Config(), {"model_directory": str(folder)}))
-    assert len(str(caught.value)) < 600
+    assert len(refusal(r"\.$", open_model, assign(Config(), {"model_directory": str(folder)}))) < 600
