@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from profiler.errors import BadInput
@@ -33,3 +34,19 @@ def refusal(match: str, use: Callable[..., object], *arguments: object, **more: 
         use(*arguments, **more)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def flipped(data: bytes, rng: np.random.Generator) -> bytes:
+    """One to three bytes of them are others."""
+    broken = bytearray(data)
+    for at in rng.integers(0, len(data), rng.integers(1, 4)):
+        broken[at] ^= rng.integers(1, 256)
+    return bytes(broken)
+
+
+def refused_where_cut(load: Callable[[Path], object], folder: Path, name: str) -> None:
+    """A file of `folder` that ends anywhere too early is refused, in a sentence that names it."""
+    data = (folder / name).read_bytes()
+    for cut in (*np.random.default_rng(5).integers(0, len(data), 60), *range(40), len(data) - 4, len(data) - 1):
+        (folder / name).write_bytes(data[:cut])
+        assert name in (refused(load, folder) or ""), cut

