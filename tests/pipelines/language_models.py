@@ -1,7 +1,5 @@
 """Small random language models, and writers of language models and dictionaries."""
 
-import itertools
-import struct
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +12,6 @@ from pipelines.models.grammar.expression import Alternatives, Expression, Refere
 from pipelines.models.language import ngram
 from pipelines.models.language.arpa import LN10
 from pipelines.models.language.ngram import NGram
-
-LN_BASE = float(np.log(1.0001))
 
 
 def random_model(seed: int, n_words: int, order: int, density: float = 0.4, closed: bool = False) -> NGram:
@@ -52,60 +48,6 @@ def distribution(model: NGram, history: list[int]) -> np.ndarray:
     prob = np.exp(model.score(grams[:, -model.order :]))
     prob[model.index()["<s>"]] = 0.0
     return prob
-
-
-def write_lm_bin(model: NGram, path: Path, extra_bigrams: int = 0) -> None:
-    """Encodes a trigram model as pocketsphinx does, with a table entry per different value.
-
-    `extra_bigrams` are announced in the header but not stored, as in the US-English model.
-    """
-    v = len(model.words)
-    n2, n3 = model.counts[1] + extra_bigrams, model.counts[2]
-    bits, next_bits = v.bit_length(), n3.bit_length()
-    grams2, grams3 = model.ids[1], model.ids[2]
-    reverse2, reverse3 = np.lexsort(grams2.T), np.lexsort(grams3.T)
-
-    def table(values: np.ndarray) -> tuple[bytes, np.ndarray]:
-        levels, index = np.unique((values / LN_BASE).astype("<f4"), return_inverse=True)
-        return np.pad(levels, (0, 65536 - len(levels))).tobytes(), index
-
-    prob2, at_prob2 = table(model.log_prob[1])
-    back2, at_back2 = table(model.log_backoff[1])
-    prob3, at_prob3 = table(model.log_prob[2])
-
-    children2 = np.searchsorted(grams2[reverse2, 1], np.arange(v + 1))
-    # Trigrams (h2, h1, w) are children of the bigram (h1, w).
-    key2 = grams2[reverse2, 1].astype(np.int64) * v + grams2[reverse2, 0]
-    key3 = grams3[reverse3, 2].astype(np.int64) * v + grams3[reverse3, 1]
-    children3 = np.searchsorted(key3, np.append(key2, v * v))
-
-    def pack(rows: list[list[tuple[int, int]]], count: int, width: int) -> bytes:
-        value = at = 0
-        for number, size in itertools.chain(*rows):
-            value |= int(number) << at
-            at += size
-        return value.to_bytes(((1 + count) * width + 7) // 8 + 8, "little")
-
-    rows2 = [
-        [(grams2[g, 0], bits), (at_back2[g], 16), (at_prob2[g], 16), (children3[i], next_bits)]
-        for i, g in enumerate(reverse2)
-    ]
-    rows2.append([(0, bits + 32), (children3[-1], next_bits)])
-    rows3 = [[(grams3[g, 0], bits), (at_prob3[g], 16)] for g in reverse3]
-    unigrams = [*zip(model.log_prob[0] / LN_BASE, model.log_backoff[0] / LN_BASE, strict=True), (0.0, 0.0)]
-    text = b"".join(w.encode() + b"\0" for w in model.words)
-    path.write_bytes(
-        b"Trie Language Model"
-        + struct.pack("<BIIIi", 3, v, n2, n3, 1)
-        + prob2
-        + back2
-        + prob3
-        + b"".join(struct.pack("<ffI", *values, child) for values, child in zip(unigrams, children2, strict=True))
-        + pack(rows2, n2, bits + 32 + next_bits)
-        + pack(rows3, n3, bits + 16)
-        + struct.pack("<I", len(text))
-        + text
-    )
 
 
 def write_arpa(model: NGram, path: Path) -> None:

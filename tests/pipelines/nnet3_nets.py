@@ -111,37 +111,33 @@ class NetWriter:
         scale, means = np.tile(rms / np.sqrt(variance + epsilon), blocks), np.tile(mean, blocks)
         return self.node(name, source, data, dim, lambda x: scale * (x[0] - means))
 
-    def function(self, name: str, source: Descriptor, kind: str) -> str:
+    def plain(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
+        """What has an output for each input."""
         dim = self.width(source)
-        fields = {"Dim": dim, "ValueAvg": [0.5] * dim, "DerivAvg": [0.5] * dim, "Count": 3.0}
-        if kind == "RectifiedLinear":
-            fields |= {"OderivRms": [1.0] * dim, "OderivCount": b"\x08" + np.float64(12).tobytes()}
-            fields |= {"NumDimsSelfRepaired": 0.0, "NumDimsProcessed": 0.0, "SelfRepairScale": 1e-5}
-        return self.node(name, source, tagged(kind, **fields), dim, FUNCTIONS[kind])
-
-    def nothing(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
-        dim = self.width(source)
-        general = {"BlockDim": dim, "TimePeriod": 0, "DropoutProportion": 0.1, "TestMode": b"", "Continuous": b""}
-        fields: dict[str, Any] = {
-            "NoOp": {"BackpropScale": 1.0},
-            "Dropout": {"DropoutProportion": 0.1, "DropoutPerFrame": b"T", "TestMode": b"F"},
-            "GeneralDropout": general,
-        }[kind]
-        return self.node(name, source, tagged(kind, Dim=dim, **fields), dim, lambda x: x[0])
-
-    def scaling(self, name: str, source: Descriptor, kind: str) -> str:
-        dim = self.width(source)
-        scale, shift = self.rng.uniform(0.5, 1.5, dim).astype(np.float32), self.rng.normal(0, 1, dim)
-        fields: dict[str, Any] = {
-            "FixedScale": {"Scales": scale},
-            "FixedBias": {"Bias": shift},
-            "PerElementScale": UPDATABLE | {"Params": scale},
-            "PerElementOffset": UPDATABLE | {"Offsets": shift},
-            "ScaleAndOffset": UPDATABLE | {"Dim": dim, "Scales": scale, "Offsets": shift},
-        }[kind]
-        times = np.ones(dim) if kind in ("FixedBias", "PerElementOffset") else scale
-        more = np.zeros(dim) if kind in ("FixedScale", "PerElementScale") else shift.astype(np.float32)
-        return self.node(name, source, tagged(kind, **fields), dim, lambda x: x[0] * times + more)
+        scale, shift = (self.rng.uniform(0.5, 1.5, dim).astype(np.float32) for _ in range(2))
+        averages = {"Dim": dim, "ValueAvg": [0.5] * dim, "DerivAvg": [0.5] * dim, "Count": 3.0}
+        repair = {"OderivRms": [1.0] * dim, "OderivCount": b"\x08" + np.float64(12).tobytes()}
+        repair |= {"NumDimsSelfRepaired": 0.0, "NumDimsProcessed": 0.0, "SelfRepairScale": 1e-5}
+        dropout = {"Dim": dim, "DropoutProportion": 0.1, "DropoutPerFrame": b"T", "TestMode": b"F"}
+        general = {"Dim": dim, "BlockDim": dim, "TimePeriod": 0, "DropoutProportion": 0.1}
+        kinds: dict[str, tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]] = {
+            "NoOp": ({"Dim": dim, "BackpropScale": 1.0}, lambda x: x),
+            "Dropout": (dropout, lambda x: x),
+            "GeneralDropout": (general | {"TestMode": b"", "Continuous": b""}, lambda x: x),
+            "RectifiedLinear": (averages | repair, lambda x: np.maximum(x, 0)),
+            "Softmax": (averages, softmax),
+            "LogSoftmax": (averages, lambda x: np.log(softmax(x))),
+            "FixedScale": ({"Scales": scale}, lambda x: x * scale),
+            "FixedBias": ({"Bias": shift}, lambda x: x + shift),
+            "PerElementScale": (UPDATABLE | {"Params": scale}, lambda x: x * scale),
+            "PerElementOffset": (UPDATABLE | {"Offsets": shift}, lambda x: x + shift),
+            "ScaleAndOffset": (
+                UPDATABLE | {"Dim": dim, "Scales": scale, "Offsets": shift},
+                lambda x: x * scale + shift,
+            ),
+        }
+        fields, compute = kinds[kind]
+        return self.node(name, source, tagged(kind, **fields), dim, lambda x: compute(x[0]))
 
     def output(self, source: Descriptor, name: str = "output") -> None:
         self.lines.append(f"output-node name={name} input={text_of(source)} objective=linear")
@@ -197,16 +193,9 @@ class NetWriter:
         return found - np.log(self.priors.astype(np.float64)) if len(self.priors) else found
 
 
-def _softmax(x: list[np.ndarray]) -> np.ndarray:
-    e = np.exp(x[0] - x[0].max())
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max())
     return e / e.sum()
-
-
-FUNCTIONS: dict[str, Compute] = {
-    "RectifiedLinear": lambda x: np.maximum(x[0], 0),
-    "Softmax": _softmax,
-    "LogSoftmax": lambda x: np.log(_softmax(x)),
-}
 
 
 def tdnnf(seed: int = 1, pdfs: int = 8, input_dim: int = 5, ivector_dim: int = 4) -> NetWriter:
@@ -221,22 +210,21 @@ def tdnnf(seed: int = 1, pdfs: int = 8, input_dim: int = 5, ivector_dim: int = 4
         around = (*around, ("ReplaceIndex", w.input("ivector", ivector_dim), 0))
     x = w.affine("lda", around, w.width(around), "FixedAffine")
     x = w.affine("tdnn1.affine", x, 12)
-    x = w.nothing("tdnn1.dropout", w.batch_norm("tdnn1.batchnorm", w.function("tdnn1.relu", x, "RectifiedLinear")))
+    x = w.batch_norm("tdnn1.batchnorm", w.plain("tdnn1.relu", x, "RectifiedLinear"))
+    x = w.plain("tdnn1.dropout", x)
     for number, stride in ((2, 1), (3, 0), (4, 3), (5, 3)):
         n, offsets = f"tdnnf{number}", ((-stride, 0), (0, stride)) if stride else ((0,), (0,))
         y = w.tdnn(f"{n}.linear", x, 4, offsets[0], bias=False)
         y = w.tdnn(f"{n}.affine", y, 12, offsets[1])
-        y = w.batch_norm(f"{n}.batchnorm", w.function(f"{n}.relu", y, "RectifiedLinear"))
-        y = w.nothing(f"{n}.dropout", y, "GeneralDropout")
-        x = w.nothing(f"{n}.noop", ("Sum", ("Scale", 0.66, x), y))
+        y = w.batch_norm(f"{n}.batchnorm", w.plain(f"{n}.relu", y, "RectifiedLinear"))
+        y = w.plain(f"{n}.dropout", y, "GeneralDropout")
+        x = w.plain(f"{n}.noop", ("Sum", ("Scale", 0.66, x), y))
     x = w.linear("prefinal-l", x, 6)
-    y = w.function("prefinal-chain.relu", w.affine("prefinal-chain.affine", x, 10), "RectifiedLinear")
+    y = w.plain("prefinal-chain.relu", w.affine("prefinal-chain.affine", x, 10), "RectifiedLinear")
     y = w.linear("prefinal-chain.linear", w.batch_norm("prefinal-chain.batchnorm1", y), 6)
     w.output(w.affine("output.affine", w.batch_norm("prefinal-chain.batchnorm2", y), pdfs))
-    y = w.affine("prefinal-xent.affine", x, 10)
-    w.output(
-        w.function("output-xent.log-softmax", w.affine("output-xent.affine", y, pdfs), "LogSoftmax"), "output-xent"
-    )
+    y = w.affine("output-xent.affine", w.affine("prefinal-xent.affine", x, 10), pdfs)
+    w.output(w.plain("output-xent.log-softmax", y, "LogSoftmax"), "output-xent")
     return w
 
 
@@ -260,9 +248,9 @@ def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) ->
         lambda n, d: w.linear(n, d, int(rng.integers(3, 9))),
         lambda n, d: w.tdnn(n, d, int(rng.integers(3, 9)), (-2, 0, 1)),
         lambda n, d: w.batch_norm(n, d, 1 + (w.width(d) % 2 == 0)),
-        lambda n, d: w.function(n, d, str(rng.choice(["RectifiedLinear", "Softmax", "LogSoftmax"]))),
-        lambda n, d: w.nothing(n, d, str(rng.choice(["NoOp", "Dropout", "GeneralDropout"]))),
-        lambda n, d: w.scaling(n, d, str(rng.choice(SCALINGS))),
+        lambda n, d: w.plain(n, d, str(rng.choice(["RectifiedLinear", "Softmax", "LogSoftmax"]))),
+        lambda n, d: w.plain(n, d, str(rng.choice(["NoOp", "Dropout", "GeneralDropout"]))),
+        lambda n, d: w.plain(n, d, str(rng.choice(SCALINGS))),
     ]
     for number in range(int(rng.integers(6, 14))):
         name, last = f"node{number}", str(rng.choice(nodes[-3:]))
@@ -276,10 +264,10 @@ def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) ->
         nodes.append(steps[rng.integers(len(steps))](name, sources[rng.integers(4)]()))
     x = w.affine("output.affine", nodes[-1], pdfs)
     if rng.random() < 0.5:
-        x = w.scaling("output.scale", x, str(rng.choice(SCALINGS)))
+        x = w.plain("output.scale", x, str(rng.choice(SCALINGS)))
     if rng.random() < 0.5:
         w.priors = rng.dirichlet(np.ones(pdfs)).astype(np.float32) + np.float32(1e-3)
-    w.output(w.function("output.log-softmax", x, "LogSoftmax") if rng.random() < 0.5 else x)
+    w.output(w.plain("output.log-softmax", x, "LogSoftmax") if rng.random() < 0.5 else x)
     return w
 
 

@@ -267,6 +267,6 @@ def test_a_large_net_of_few_bytes_is_refused():
     w = NetWriter(np.random.default_rng(1))
     x = w.input("input", 60_000)
     for number in range(25):
-        x = w.nothing(f"n{number}", ("Sum", x, ("Offset", x, -1)))
+        x = w.plain(f"n{number}", ("Sum", x, ("Offset", x, -1)))
     w.output(w.affine("a", x, 4))
     refusal("more than a block of frames can hold", read, w.net())
