@@ -7,8 +7,6 @@ and branch predictors up; they are recorded but not counted (`measured_from` in 
 Also what recorded sessions ran, to run it again on this machine: settings of one or two arms, and what was decoded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PureWindowsPath

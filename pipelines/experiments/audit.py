@@ -5,8 +5,6 @@ with every senone of every frame computed exactly (all Gaussians, or the whole n
 where they matter: near the best senone, and where the search looks.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 The run that is compared with decodes the same audio with nothing in between, in turns with the replays.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Here is which changes exist for which stage; `profiler.analysis.comparison.perturbation` judges, `rerun` runs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Each stage of the session is then scaled as it changed in the trial; where one cannot be tried, nothing is predicted.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

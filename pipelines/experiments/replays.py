@@ -6,8 +6,6 @@ the rows of a tile?). The search restarts from a copy of its state (`search.repl
 elsewhere, with half as many tokens, and with one frame less. `run.hot_replay.hot` repeats until the data are hot.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping

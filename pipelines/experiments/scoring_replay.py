@@ -1,7 +1,5 @@
 """Scoring without front end and search, on the senones that the scorer's own decode requested."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The folder is the list: every module here that is not part of the frame defines 
 so their tops load neither numba nor torch; what measures is imported where it measures.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import pkgutil

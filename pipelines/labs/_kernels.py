@@ -1,7 +1,5 @@
 """Compiled loops that labs time, each on fitting arrays that its lab makes itself."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

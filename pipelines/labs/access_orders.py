@@ -4,8 +4,6 @@ In order and in strides by a loop of the lab's own; at random (many at once) and
 in the access before) by the kernels with which the instrument takes its roofs. One thread, words of four bytes.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lab `asynchronous-sgd`: workers that do not wait for each other, a parameter server between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

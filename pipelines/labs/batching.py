@@ -1,7 +1,5 @@
 """Frames scored together: time per frame and added waiting, for a net, for mixtures and for bare products (note 1)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Final
 

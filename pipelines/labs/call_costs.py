@@ -3,8 +3,6 @@
 The same sum of two float32 vectors everywhere, written into a third; one thread.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Final
 

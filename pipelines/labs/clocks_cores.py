@@ -1,7 +1,5 @@
 """Lab `clocks-cores`: what clock times cores says of a machine, against what it computes."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pipelines.labs.chart import Axis, Bars, Chart, Mark

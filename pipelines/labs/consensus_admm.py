@@ -1,7 +1,5 @@
 """Lab `consensus-admm`: an augmented Lagrangian in place of gradients that are sent all the time."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec.structs import replace

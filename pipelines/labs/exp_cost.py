@@ -1,7 +1,5 @@
 """exp next to addition, multiplication and comparison, in an interpreted loop and in compiled ones (note 0)."""
 
-from __future__ import annotations
-
 import math
 import random
 from functools import partial

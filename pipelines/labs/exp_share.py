@@ -1,7 +1,5 @@
 """What exp takes of real scoring by Gaussian mixtures, by the number of frames that are scored together (note 0)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import numpy as np

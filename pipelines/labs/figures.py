@@ -3,8 +3,6 @@
 Also as people read them: three digits, units with their prefixes. `statistics` takes nanoseconds; labs keep seconds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Gaussian selection: how many Gaussians each strategy computes, in how much of the time, and how right (note 0)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from pipelines.config import Config, Value, assign

@@ -3,8 +3,6 @@
 After "Dive into Deep Learning" § 12.5: A = BC four ways, 256 × 256. One thread, float32, every matrix in C order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Final

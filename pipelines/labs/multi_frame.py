@@ -1,7 +1,5 @@
 """Scoring one frame of several: the scores of the last one copied, or a net that answers for all of them (note 1)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from pipelines.labs._scoring import NetResult, best_change, compared, percent_wrong, points, word_change

@@ -1,7 +1,5 @@
 """The bytes of parameters as the cost of mixtures: rates over senones, Gaussians, dimensions and frames (note 0)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Final
 

@@ -3,8 +3,6 @@
 Sessions come from strangers: meta that a run of that lab does not write counts as no lab at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

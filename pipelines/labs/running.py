@@ -3,8 +3,6 @@
 The session is like that of any run, with the fact `lab` (`pipelines.labs.record`) in its meta.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The ladder of a net on one core: plain loop, unrolled, vectors, library, 8-bit integers, batches (note 1)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Final
 

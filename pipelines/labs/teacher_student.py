@@ -1,7 +1,5 @@
 """A small net taught by a large one, against the same net trained on labels: words at equal time (note 1)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

@@ -1,7 +1,5 @@
 """What comes of a claim: the five verdicts, and how an interval decides between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal

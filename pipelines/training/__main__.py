@@ -13,8 +13,6 @@ Data and checkpoints lie in the cache folder, under `training`. Everything may b
 and started again. Never give `prepare` recordings that are tested on.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -5,8 +5,6 @@ silence that may stand before, between and after words; contexts reach across wo
 Viterbi path through it (Rabiner 1989) is exact: a transcript has some hundred states, and none is pruned.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Also what the program reads of it: weights in fp16, the card that explains them, and the log.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

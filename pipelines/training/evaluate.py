@@ -1,7 +1,5 @@
 """Compare word errors of nets with those of the mixtures that taught them, through the whole recogniser."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

@@ -7,8 +7,6 @@ stay in a core's own cache from the first pass over them to the last.
 a fixed order, so that ways of training which ought to agree do so to the last bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

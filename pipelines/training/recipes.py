@@ -7,8 +7,6 @@ small-hard, 5 900 for low-rank, 4 400 for sparse, 4 000 for sparse-blocks and 2 
 below 13, 16, 7, 3, 3, 4, 4 and 8 minutes. The cards say how long each really took, on a busy machine.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any

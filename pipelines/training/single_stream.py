@@ -8,8 +8,6 @@ Only a finished model replaces the one before; it says in its `origin` on what i
 `model=single-stream` take it from then on. The same speech gives the same model.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import hashlib

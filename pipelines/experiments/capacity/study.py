@@ -8,8 +8,6 @@ first/1.json   a run of the sound as fast as possible: how many words it has
 levels/8-2/    the second measurement of 8 streams: the report of each, and result.json, written last
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress

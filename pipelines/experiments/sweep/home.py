@@ -4,8 +4,6 @@ The workers may be on any number of hosts that share the folder of the study. A 
 worker, so it runs there alone. Only programs are submitted: HyperQueue would send Python functions as pickles.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 Also the Pareto front: the points that no other point dominates. All objectives are minimised.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -7,8 +7,6 @@ result.json is written last, whole or not at all. The first command that fails e
 sweep, or a worker), all ends: the trial may begin again elsewhere.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -4,8 +4,6 @@ They lie in the folder of the shards: `labels-0000.safetensors` with `senones` u
 Frames of recordings without a transcript, and of sentences with a word that has no pronunciation, are UNLABELLED.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path

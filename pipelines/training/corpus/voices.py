@@ -4,8 +4,6 @@ Ten utterances, a minute of speech, made many by changes that `data` draws; two 
 shard contains. They lie in the cache as the shards and labels of any corpus do.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ program is needed: `torchrun --nnodes=M --node-rank=I --master-addr=HOST --maste
 -m pipelines.training.parallel`, with the numbers that the first machine says.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

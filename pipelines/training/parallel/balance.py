@@ -3,8 +3,6 @@
 The timing assumes workers that do not disturb each other, such as devices of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Jobs of workers and their reports, as JSON: all messages between launcher and workers."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Workers from the outside: torchrun starts them, their pieces come in as lines of a file, and none is left behind."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Labelled frames, in an order that every worker knows: minibatch number n is the same one wherever it is taken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

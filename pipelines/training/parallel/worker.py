@@ -1,7 +1,5 @@
 """A worker's life: among the others from the first barrier on, a piece of each task in turn, reports to the first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 
