@@ -65,25 +65,16 @@ def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(recorde
         for utterance in session.utterances:
             (last,) = [c for c in session.configs if c.first_frame <= utterance.first_frame][-1:]
             assert utterance.epochs == (last.epoch,)
+            spans = session.spans[session.spans["frames"] > 0]
+            mine = (spans["first_frame"] - utterance.first_frame) // utterance.n_frames == 0
+            assert set(spans[mine]["epoch"].tolist()) == set(utterance.epochs)
+        assert {epoch for _, epoch in session.costs} == {0, 1}
         assert about["measured_from"] == session.utterances[2 * len(FILES)].first_frame
         marks = [m for m in session.markers if m.kind == "note"]
         assert [m.asked_frame for m in marks] == [about["measured_from"]]
         a, b = arms_of(session)
         assert len(a.utterances) == len(b.utterances) == 2 * len(FILES)
         assert (a.config["search"]["beam"], b.config["search"]["beam"]) == (13.0, 6.0)
-
-
-def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded):
-    with closing(Session.open(recorded[1])) as session:
-        for utterance in session.utterances:
-            blocks = session.spans[
-                (session.spans["first_frame"] >= utterance.first_frame)
-                & (session.spans["first_frame"] < utterance.first_frame + utterance.n_frames)
-                & (session.spans["frames"] > 0)
-            ]
-            assert {int(e) for e in blocks["epoch"]} == set(utterance.epochs)
-        laws = {epoch for _, epoch in session.costs}
-    assert laws == {0, 1}
 
 
 def test_arms_are_distinguished_in_words_and_times(recorded):
