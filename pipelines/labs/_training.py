@@ -1,13 +1,11 @@
 """What the labs of training at scale share: their workers started and followed, curves collected, losses compared."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 import numpy as np
@@ -16,10 +14,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Parameters, setting
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import Ratio, ci
-from pipelines.training.parallel.job import DIVERGED
-
-if TYPE_CHECKING:
-    from pipelines.training.parallel.job import Job, Piece, Report, Task
+from pipelines.training.parallel.job import DIVERGED, Job, Piece, Report, Task
 
 NO_LOSS: Final = 1.05  # Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth
 PROCESS_BYTES: Final = 400 << 20  # Memory of a worker apart from its net: Python, torch, and the labelled frames

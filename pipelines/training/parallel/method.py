@@ -1,24 +1,20 @@
 """The methods of training with several workers, and what they have in common, as the worker's loop takes them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
+from torch.distributed import Work
 
 from pipelines.models.nets import Card
 from pipelines.training.module import Layers
 from pipelines.training.parallel.job import Task
 from pipelines.training.parallel.lessons import Lessons
 from pipelines.training.parallel.peers import Peers
-
-if TYPE_CHECKING:
-    from torch.distributed import Work
 
 
 @dataclass

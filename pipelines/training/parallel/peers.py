@@ -3,20 +3,15 @@
 Written against a process group, so that groups of fewer workers, and several workers in one process, take the same.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
+from torch.distributed import ProcessGroup, Work
 
 from pipelines.training.parallel.job import Kind, Report, Span
 from profiler.clock import now_ns
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup, Work
 
 
 class Diary:
