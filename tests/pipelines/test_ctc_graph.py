@@ -1,5 +1,7 @@
 """Graphs of CTC nets: H over L and G as OpenFst composes them, words in units, graphs of other tools."""
 
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import kaldifst
@@ -22,18 +24,26 @@ from profiler.errors import BadInput
 from tests import graph_fst
 from tests.each import each
 from tests.graph_fst import fst_of
+from tests.pipelines.whole_runs import quiet
 
 OPEN = {"beam": 1000.0, "max_active": 100_000, "min_active": 0}
 """Nothing is pruned."""
-PARTS = [(parts, topology) for parts in ("H", "HL", "HLG") for topology in ("standard", "compact", "minimal")]
+TOPOLOGIES = ("standard", "compact", "minimal")
 
 
-def quiet(*_: object) -> None:
-    """No progress is shown."""
+def decoder(graph: Graph) -> Viterbi:
+    return Viterbi(graph, settings(**OPEN, acoustic_scale=0.8))
 
 
-def decoder(graph: Graph, **changes) -> Viterbi:
-    return Viterbi(graph, settings(**OPEN, acoustic_scale=0.8, **changes))
+def heard(graph: Graph, scores: np.ndarray) -> list[str]:
+    return spoken(decode(decoder(graph), scores, block=99))
+
+
+def loud(units: Sequence[int], quiet: float = -30.0, n: int = 5) -> np.ndarray:
+    """Scores under which these are said, one in a frame."""
+    scores = np.full((len(units), n), quiet, np.float32)
+    scores[np.arange(len(units)), units] = 0.0
+    return scores
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tupl
     """By parts and topology our graph, and what OpenFst composes."""
     folder = tmp_path_factory.mktemp("toy")
     found = {}
-    for parts, topology in PARTS:
+    for parts, topology in product(("H", "HL", "HLG"), TOPOLOGIES):
         wanted = recipe(folder, parts=parts, topology=topology)
         graph = compile.compile_graph(wanted, quiet)
         if parts == "H":
@@ -72,14 +82,9 @@ def test_graphs_say_what_those_composed_by_openfst_say_to_kaldis_decoder(made, s
 
 def test_the_standard_topology_keeps_equal_units_apart_and_others_do_not(made):
     # Frames a a: one "a" that lasts; with a blank between them the word "aa", or "a a".
-    scores = np.log(np.full((3, 5), 1e-6, np.float32))
-    scores[:, 1] = 0.0
-    says = {topology: spoken(decode(decoder(made["H", topology][0]), scores, block=99)) for _, topology in PARTS[:3]}
-    assert says["standard"] == says["compact"] == ["a"]
-    assert says["minimal"] == ["a", "a", "a"]
-    scores[1] = np.log(1e-6)
-    scores[1, UNITS.blank] = 0.0
-    assert spoken(decode(decoder(made["H", "standard"][0]), scores, block=99)) == ["a", "a"]
+    says = {topology: heard(made["H", topology][0], loud([1, 1, 1])) for topology in TOPOLOGIES}
+    assert says == {"standard": ["a"], "compact": ["a"], "minimal": ["a", "a", "a"]}
+    assert heard(made["H", "standard"][0], loud([1, UNITS.blank, 1])) == ["a", "a"]
 
 
 def test_a_kept_graph_is_the_one_that_was_kept(made, tmp_path):
@@ -99,24 +104,16 @@ def test_a_graph_with_too_many_arcs_is_refused(monkeypatch, tmp_path):
 
 
 def test_words_are_said_when_their_units_are(made):
-    scores = np.full((12, 5), np.log(1e-4), np.float32)
     # c a b, <wb>, a blank a; the rest blank.
-    for frame, unit in ((1, 3), (3, 1), (4, 2), (6, 4), (7, 1), (9, 1)):
-        scores[frame, unit] = 0.0
-    loud = scores.max(1) == 0.0
-    scores[~loud, UNITS.blank] = 0.0
-    words = decode(decoder(made["HL", "standard"][0]), scores, block=99)
-    assert words == [("cab", 1, 4), ("aa", 7, 3)]
+    scores = loud([0, 3, 0, 1, 2, 0, 4, 1, 0, 1, 0, 0], np.log(1e-4))
+    assert decode(decoder(made["HL", "standard"][0]), scores, block=99) == [("cab", 1, 4), ("aa", 7, 3)]
 
 
 def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(tmp_path):
-    scores = np.full((4, 5), -30.0, np.float32)
-    for frame, unit in enumerate((3, 2, 0, 0)):  # c b
-        scores[frame, unit] = 0.0
     costs = []
     for cost in (0.0, 2.5):
         graph = compile.compile_graph(recipe(tmp_path, words={"cab": WORDS["cab"]}, alternative_cost=cost), quiet)
-        costs.append(graph_fst.ours(decoder(graph), scores).cost)
+        costs.append(graph_fst.ours(decoder(graph), loud([3, 2, 0, 0])).cost)  # c b
     assert costs[1] - costs[0] == pytest.approx(2.5)
 
 
@@ -124,11 +121,9 @@ def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(
 
 
 def said(words: list[str], folder: Path, units: Units, **changes) -> dict[str, tuple]:
-    wanted = recipe(folder, units, **changes)
-    found = lexicon.Lexicon(wanted, units, quiet)
-    return found.pronunciations({word: entry for word in words if (entry := found.find(word)) is not None})[
-        0
-    ].pronunciations
+    found = lexicon.Lexicon(recipe(folder, units, **changes), units, quiet)
+    entries = {word: entry for word in words if (entry := found.find(word)) is not None}
+    return found.pronunciations(entries)[0].pronunciations
 
 
 def test_words_are_spelled_in_pieces_as_byte_pair_encoding_does(tmp_path):
@@ -140,21 +135,18 @@ def test_words_are_spelled_in_pieces_as_byte_pair_encoding_does(tmp_path):
     assert said(["ab", "c"], tmp_path, letters, dictionary="") == {"ab": (("a", "b"),)}
 
 
-def phones() -> Units:
-    return Units(("<pad>", *sorted({p for choice in lexicon.IPA.values() for p in choice}), "<wb>", "<blank>"), 41, 40)
-
-
 def test_a_phone_net_says_words_by_the_table_then_by_the_dictionary_in_cmus_phones(tmp_path):
-    units = phones()
+    phones = sorted({p for choice in lexicon.IPA.values() for p in choice})
+    units = Units(("<pad>", *phones, "<wb>", "<blank>"), 41, 40)
     assert lexicon.phonetic(units)
     assert not lexicon.phonetic(UNITS)
     (tmp_path / "cmu.dict").write_text("abut AH0 B AH1 T\nto T UW\nto(2) T AH\n")
     (tmp_path / "g2p.dict").write_text("to t ʊ\n")
     files = {"dictionary": str(tmp_path / "cmu.dict"), "table": str(tmp_path / "g2p.dict")}
     found = said(["abut", "to", "unheard"], tmp_path, units, **files)
+    assert found.keys() == {"abut", "to"}
     assert found["to"] == (("t", "ʊ"), ("t", "u"), ("t", "ʌ"), ("t", "ə"))
     assert len(found["abut"]) == 4
-    assert "unheard" not in found
 
 
 def test_a_dictionary_in_other_phones_is_refused(tmp_path):
@@ -195,7 +187,7 @@ def test_graphs_of_other_tools_are_opened_and_say_the_same(made, tmp_path, parts
     assert read.blank == UNITS.blank
     for seed in range(5):
         scores = log_probabilities(seed, 20)
-        assert spoken(decode(decoder(read), scores, block=99)) == spoken(decode(decoder(graph), scores, block=99))
+        assert heard(read, scores) == heard(graph, scores)
 
 
 def test_of_parts_that_are_not_in_the_folder_a_graph_is_compiled_with_its_lexicon(tmp_path, monkeypatch):
@@ -214,23 +206,22 @@ def test_a_unit_that_is_a_space_may_stand_between_words(tmp_path, monkeypatch):
     (tmp_path / "list.txt").write_text("ab\nba\n")
     letters = Units(("<blank>", " ", "a", "b"), 0)
     graph = ctc_graphs.load_or_build(GraphConfig(grammar=str(tmp_path / "list.txt")), letters, tmp_path / "none")
-    for heard in ((2, 3, 1, 3, 2), (2, 3, 0, 3, 2)):  # with the space, and with a blank alone
-        scores = np.full((len(heard), 4), -9.0, np.float32)
-        scores[np.arange(len(heard)), heard] = 0.0
-        assert spoken(decode(decoder(graph), scores, block=99)) == ["ab", "ba"]
+    for between in (1, 0):  # the space, and a blank alone
+        scores = loud([2, 3, between, 3, 2], -9.0, 4)
+        assert heard(graph, scores) == ["ab", "ba"]
         assert graph_fst.ours(decoder(graph), scores).cost < 0.8 * 9.0  # no frame is read as another unit
 
 
 @each(
-    "name, damage, message",
+    "damage, message",
     [
-        ("HLG.fst", lambda folder: (folder / "HLG.fst").write_bytes(b"none"), "is not an OpenFst file"),
-        ("HLG.fst", lambda folder: (folder / "words.txt").unlink(), "words.txt"),
-        ("HLG.fst", lambda folder: (folder / "words.txt").write_text("<eps> 0\na 1\n"), "words.txt ends at 1"),
+        (lambda folder: (folder / "HLG.fst").write_bytes(b"none"), "is not an OpenFst file"),
+        (lambda folder: (folder / "words.txt").unlink(), "words.txt"),
+        (lambda folder: (folder / "words.txt").write_text("<eps> 0\na 1\n"), "words.txt ends at 1"),
     ],
 )
-def test_damaged_folders_are_refused_in_one_sentence(made, tmp_path, name, damage, message):
-    folder = put(tmp_path, name, made["HLG", "standard"][0])
+def test_damaged_folders_are_refused_in_one_sentence(made, tmp_path, damage, message):
+    folder = put(tmp_path, "HLG.fst", made["HLG", "standard"][0])
     damage(folder)
     with pytest.raises(BadInput, match=message):
         ctc_graphs.load_or_build(GraphConfig(), UNITS, folder)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import cycle
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,7 @@ class Pure(LayeredScorer):
 
     def __init__(self, clock: FakeClock, stages: tuple[int, ...]) -> None:
         self.clock, self.stages_of = clock, stages
-        self.can = True
-        self.hot_ns = 400
-        self.times = self.noted = 0
+        self.can, self.hot_ns, self.times = True, 400, 0
         self.slower: Iterator[int] = iter(())
 
     def _arranged(self, config: Config) -> Any:
@@ -46,7 +45,7 @@ class Pure(LayeredScorer):
         return self.can
 
     def note(self) -> None:
-        self.noted += 1
+        """Everything is known."""
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         self.times += 1
@@ -57,15 +56,21 @@ class Pure(LayeredScorer):
         return True
 
 
-class Queue:
-    """A run queue that says what the test wants."""
+class Search:
+    """In the place of a search's replay: it repeats, or cannot, as the search says that the test made."""
 
-    def __init__(self) -> None:
-        self.waited = 0
+    def __init__(self, viterbi: Any) -> None:
+        self.viterbi = viterbi
+        self.clock, self.can = viterbi.replay_limits
 
-    def waited_ns(self) -> int:
-        waited, self.waited = self.waited, 0
-        return waited
+    def keep(self) -> None:
+        """Takes no time."""
+
+    def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
+        if not self.can:
+            return {}
+        self.clock.advance(500)
+        return {"search.emit": 500}
 
 
 SCORES = np.zeros((16, 3), np.float32)
@@ -85,9 +90,10 @@ class Rig:
         self.lane = self.recorder.lane("decode", decode=True)
         self.stages = tuple(self.recorder.stage(f"score.{n}", "scoring") for n in "ab")
         self.search = self.recorder.stage("search.emit", "search")
-        self.queue = Queue()
-        self.replay = HotReplay(self.recorder, self.lane, self.queue, share)  # type: ignore[arg-type]
-        self.scorer = Pure(self.clock, self.stages)
+        self.waited: list[int] = []  # for other programs, since the queue was asked before
+        queue: Any = SimpleNamespace(waited_ns=lambda: self.waited.pop() if self.waited else 0)
+        self.replay = HotReplay(self.recorder, self.lane, queue, share)
+        self.scorer: Any = Pure(self.clock, self.stages)
         # A run's first block, from which on time counts.
         assert self.plan() == 0
 
@@ -96,36 +102,26 @@ class Rig:
         self.clock.advance(took_ns)
         return self.replay.plan(self.scorer, search, recorded, took_ns)
 
-    def choose(self, search: Any = None, took_ns: int = 3000, recorded: int = 0) -> int:
+    def choose(self, search: Any = None) -> int:
         """Plan until the block that comes next is chosen; returns how many it took."""
-        for plans in range(1, 10_000):
-            if self.plan(took_ns, recorded, search):
-                return plans
-        raise AssertionError("no block was chosen")
+        return next(plans for plans in range(1, 10_000) if self.plan(search=search))
 
-    def block(self, each: int = 1000) -> tuple[int, int]:
-        """Record a block; returns the spans there were before, and what it took."""
-        before, start = self.lane.recorded, self.clock()
+    def take(self, each: int = 1000, frame: int = 0, scores: Any = SCORES, own: float = 1.0, cold: int = 1) -> int:
+        """Record the block that was planned and do it again; when that ended, 0 if there was none.
+
+        The first time takes `cold` times as long.
+        """
+        self.lane.take()
+        before = self.lane.recorded
         for stage in (*self.stages, self.search):
             self.lane.put(stage, self.clock(), self.clock.advance(each), 0, 16)
-        return before, self.clock() - start
-
-    def again(self, each: int = 1000, frame: int = 0) -> int:
-        """Record the block that was planned and do it again; when that ended, 0 if there was none."""
-        # Cold the first time, and hot from the second on.
-        self.scorer.slower = iter((3,))
-        return self.take(each, frame)
-
-    def take(self, each: int = 1000, frame: int = 0, scores: Any = SCORES, own: float = 1.0) -> int:
-        self.lane.take()
-        before, _ = self.block(each)
+        self.scorer.slower = iter((cold,))
         return self.replay.take(self.scorer, scores, before, frame, own=own)
 
     def taken(self) -> np.ndarray:
         """The spans of set-up since the last call."""
         spans = np.frombuffer(self.lane.take(), SPAN)
-        groups = np.array([self.recorder.stages[n].group for n in spans["stage"]])
-        return spans[groups == "setup"]
+        return spans[[self.recorder.stages[n].group == "setup" for n in spans["stage"]]]
 
     def replayed(self) -> list[tuple[str, int, int]]:
         """Of the hot spans since the last call name, duration and what the block took."""
@@ -137,7 +133,7 @@ class Rig:
 def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time():
     rig = Rig(0.1)
     rig.choose()
-    end = rig.again(frame=32)
+    end = rig.take(frame=32, cold=3)
     assert end == rig.clock()
     spans = np.sort(rig.taken(), order="start_ns")
     names = np.array([rig.recorder.stages[n].name for n in spans["stage"]])
@@ -186,7 +182,7 @@ def test_the_budget_is_kept():
             # An utterance is prepared, which is time as well.
             rig.clock.advance(100_000)
         rig.plan(3 * each, rig.lane.recorded)
-        replays += rig.again(each) > 0
+        replays += rig.take(each, cold=3) > 0
         # How much one takes is known when it is done.
         spent = replays * SPENT
         took = rig.clock() - began - spent
@@ -204,7 +200,7 @@ def test_what_must_not_be_replayed_is_not(why):
     assert chosen == (why not in ("no share", "remembers"))
     scorer = rig.scorer
     if why == "another kind":
-        rig.scorer = object()  # type: ignore[assignment]
+        rig.scorer = SimpleNamespace()
     if why == "forgotten":
         rig.replay.forget()
     rig.take(scores=None if why == "frame by frame" else SCORES)
@@ -215,12 +211,7 @@ def test_what_must_not_be_replayed_is_not(why):
 def test_what_other_programs_took_of_block_and_passes_is_off():
     rig = Rig(0.1)
     again = rig.scorer.again
-
-    def disturbed(first_frame: int, lane: Any) -> bool:
-        rig.queue.waited += 400
-        return again(first_frame, lane)
-
-    rig.scorer.again = disturbed  # type: ignore[method-assign]
+    rig.scorer.again = lambda *block: rig.waited.append(400) or again(*block)
     rig.choose()
     assert rig.take(own=0.75)
     # Half of each pass of 800 ns, and a quarter of the block.
@@ -241,23 +232,6 @@ def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch):
         assert rig.replay.take(rig.scorer, None, 0, 0) == 0
     spent = keeping * chosen
     assert 0.005 < spent / (1000 * 3000) <= 0.011
-
-
-class Search:
-    """In the place of a search's replay: it repeats, or cannot."""
-
-    def __init__(self, viterbi: Any) -> None:
-        self.viterbi = viterbi
-
-    def keep(self) -> None:
-        """Takes no time."""
-
-    def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
-        clock, can = self.viterbi.replay_limits
-        if not can:
-            return {}
-        clock.advance(500)
-        return {"search.emit": 500}
 
 
 def with_search(rig: Rig, can: bool = True) -> Any:
@@ -332,39 +306,38 @@ def test_the_first_replays_come_early_and_the_later_ones_at_their_share():
     waited = []
     for _ in range(hot_replay.EARLY + 3):
         waited.append(rig.choose())
-        rig.again()
+        rig.take(cold=3)
     early, later = waited[: hot_replay.EARLY], waited[hot_replay.EARLY + 1 :]
     assert max(early) <= ceil(SPENT / 3000 / hot_replay.EARLY_SHARE) + USUAL_TIMES * 10
     assert min(later) >= 0.8 * SPENT / 3000 / 0.01
     # Under other settings nothing is known yet.
     rig.replay.begin_again()
     rig.choose()
-    rig.again()
+    rig.take(cold=3)
     assert rig.choose() == max(early[1:])
 
 
 @each("block", [1, 5, 16, 64])
 def test_the_search_is_done_again_over_several_frames(block, monkeypatch):
     seen: list[tuple[int, int]] = []
+    again = Search.again
 
-    class Counting(Search):
-        def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
-            seen.append((first_frame, sum(map(len, scores))))
-            return super().again(scores, first_frame, lane)
+    def counting(self: Search, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
+        seen.append((first_frame, sum(map(len, scores))))
+        return again(self, scores, first_frame, lane)
 
-    monkeypatch.setattr(hot_replay, "SearchReplay", Counting)
+    monkeypatch.setattr(Search, "again", counting)
     rig = Rig(0.1)
     rig.scorer.can = False
     search = with_search(rig)
     rig.choose(search)
     wanted = -(-hot_replay.FRAMES // block)
     for n in range(wanted):
-        rig.lane.take()
-        before, took = rig.block()
         assert not seen
         assert rig.replay.chosen
-        rig.replay.take(rig.scorer, np.zeros((block, 3), np.float32), before, 100 + n * block)
+        before = rig.lane.recorded
+        rig.take(frame=100 + n * block, scores=np.zeros((block, 3), np.float32))
         if n < wanted - 1:
-            assert rig.plan(took, before, search) == 0
+            assert rig.plan(3000, before, search) == 0
     assert set(seen) == {(100, wanted * block)}
     assert rig.replayed() == [(SEARCHED[0], 500, 1000 * wanted)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines.config import Config, assign, presets
+from pipelines.config import Config, assign
 from pipelines.run import hot_replay
 from pipelines.run.blocks import TALLIED_FROM
 from pipelines.run.session_run import Outcome
@@ -19,9 +19,6 @@ from profiler.session.reader import Session
 from profiler.spans import TILING
 from tests.each import each
 from tests.pipelines import whole_runs
-from tests.pipelines.whole_runs import run as run_device
-
-SPEECH = "08-kal16-short.flac"
 
 
 def run(config: Config, audio: Path, out: Path, watch: pytest.MonkeyPatch) -> tuple[Outcome, bytes]:
@@ -46,50 +43,34 @@ LAZY = {"gmm.senones": "active", "frames.skip": 1}
 @pytest.mark.parametrize(
     ("changes", "stages"),
     [
-        ({"frames.skip": 2}, ("score.gaussians", "search.emit")),
+        ({"frames.skip": 2}, "score.gaussians search.emit"),
         # Frame by frame, one by one and added up.
-        pytest.param(
-            LAZY,
-            ("score.gaussians", "score.lazy", "score.due", "search.active", "search.prune"),
-            marks=pytest.mark.slow,
-        ),
-        (LAZY | {"block": 1}, ("score.gaussians", "score.lazy", "search.active", "search.emit")),
-        pytest.param(LAZY | {"frames.skip": 2}, ("score.lazy", "search.active"), marks=pytest.mark.slow),
+        pytest.param(LAZY, "score.gaussians score.lazy score.due search.active search.prune", marks=pytest.mark.slow),
+        (LAZY | {"block": 1}, "score.gaussians score.lazy search.active search.emit"),
+        pytest.param(LAZY | {"frames.skip": 2}, "score.lazy search.active", marks=pytest.mark.slow),
     ],
     ids=["dense", "lazy", "lazy at block 1", "lazy with copies"],
 )
-def test_a_run_hears_and_scores_the_same_with_replays(bundled_speech, tmp_path, monkeypatch, changes, stages):
+def test_a_run_hears_and_scores_the_same_with_replays(quick, short, tmp_path, monkeypatch, changes, stages):
     # However busy the machine is: what other programs disturb counts as well.
     monkeypatch.setattr(hot_replay, "LEAST_OWN", 0.0)
-    quick = presets.load("gmm-quick").config
-    found = {
-        share: run(
-            assign(quick, {"replay": share, "block": 4, **changes}),
-            bundled_speech / SPEECH,
-            tmp_path / f"{share}.asrs",
-            monkeypatch,
-        )
-        for share in (0.0, 0.1)
-    }
-    (off, without), (on, scores) = found.values()
-    assert scores == without
-    heard = [[u.hypothesis for u in each.result.utterances] for each in (off, on)]
-    assert heard[0] == heard[1]
-    replays = []
-    for share, outcome in ((0.0, off), (0.1, on)):
-        with closing(Session.open(tmp_path / f"{share}.asrs")) as session:
-            found = HotReplays()
-            found.update(session)
+    heard = []
+    for share in (0.0, 0.1):
+        path = tmp_path / f"{share}.asrs"
+        outcome, scores = run(assign(quick, {"replay": share, "block": 4, **changes}), short, path, monkeypatch)
+        heard.append((words(outcome), scores))
+        with closing(Session.open(path)) as session:
+            replays = HotReplays()
+            replays.update(session)
             numbers = {stage.name: number for number, stage in session.stages.items()}
-            for name in stages:
-                replays.append(len(found.of(session, numbers[name], 0)))
+            for name in stages.split():
+                assert bool(len(replays.of(session, numbers[name], 0))) == (share > 0), name
             parts = breakdown(session)
-            # Replays are no part of the wall time, and cover no tile.
-            assert parts.wall_ns == outcome.result.wall_ns
-            assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
-            assert not any(row.name.startswith(REPLAYED) and row.share for row in parts.stages)
-    assert not any(replays[: len(stages)])
-    assert all(replays[len(stages) :])
+        # Replays are no part of the wall time, and cover no tile.
+        assert parts.wall_ns == outcome.result.wall_ns
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+        assert not any(row.name.startswith(REPLAYED) and row.share for row in parts.stages)
+    assert heard[0] == heard[1]
 
 
 # -- lazy scoring in the decode loop ---------------------------------------------------------------
@@ -98,9 +79,8 @@ def test_a_run_hears_and_scores_the_same_with_replays(bundled_speech, tmp_path, 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
 
-def run_lazy(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:
-    dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    return whole_runs.run(assign(config, dotted), [folder / name for name in FILES], out)
+def run_lazy(config: Config, folder: Path, out: Path | None = None, **changes: Any) -> Outcome:
+    return whole_runs.run(assign(config, changes), [folder / name for name in FILES], out)
 
 
 def words(outcome: Outcome) -> list[str]:
@@ -109,25 +89,25 @@ def words(outcome: Outcome) -> list[str]:
 
 @pytest.fixture(scope="module")
 def expected(quick: Config, bundled_speech: Path) -> list[str]:
-    return words(run_lazy(quick, bundled_speech, None))
+    return words(run_lazy(quick, bundled_speech))
 
 
 @each("block", [1, 16])
 def test_the_words_are_those_of_dense_scoring_at_any_block(quick, bundled_speech, expected, block):
-    assert words(run_lazy(quick, bundled_speech, None, gmm__senones="active", block=block)) == expected
+    assert words(run_lazy(quick, bundled_speech, **{"gmm.senones": "active", "block": block})) == expected
 
 
 @pytest.mark.slow
 def test_words_under_skipping_do_not_depend_on_the_block(quick, bundled_speech):
-    layers = {"gmm__senones": "active-ci", "gmm__ci_beam": 12.0, "frames__skip": 3, "frames__rule": "conditional"}
-    found = [words(run_lazy(quick, bundled_speech, None, block=b, **layers)) for b in (1, 16, 100)]
+    layers = {"gmm.senones": "active-ci", "gmm.ci_beam": 12.0, "frames.skip": 3, "frames.rule": "conditional"}
+    found = [words(run_lazy(quick, bundled_speech, **layers, block=block)) for block in (1, 16, 100)]
     assert found[0] == found[1] == found[2]
 
 
 @pytest.fixture(scope="module")
 def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lazy") / "lazy.asrs"
-    run_lazy(quick, bundled_speech, path, gmm__senones="active")
+    run_lazy(quick, bundled_speech, path, **{"gmm.senones": "active"})
     return path
 
 
@@ -170,6 +150,9 @@ def test_the_requested_senones_are_computed_and_looked_up(recorded):
 # -- whole runs with scoring -----------------------------------------------------------------------
 
 
+SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
@@ -181,12 +164,11 @@ def test_the_requested_senones_are_computed_and_looked_up(recorded):
     ],
 )
 def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech, chosen):
-    small = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
+    small = SMALL | {"search.beam": 9.0}
     scored = {key: value for key, value in chosen.items() if key in ("frames.skip", "model", "dnn.senones")}
-    heard, path = [], tmp_path / "device.asrs"
+    heard, path, speech = [], tmp_path / "device.asrs", min(bundled_speech.glob("*.flac"))
     for values, out in ((small | scored, None), (small | chosen, path)):
-        speech = min(bundled_speech.glob("*.flac"))
-        outcome = run_device(settings.assign(Config(), values), [speech], out)
+        outcome = whole_runs.run(assign(Config(), values), [speech], out)
         assert outcome.state == "closed"
         heard.append(outcome.result.utterances[0].hypothesis)
     assert heard[1] == heard[0] != ""
@@ -203,31 +185,36 @@ def test_full_memory_in_a_run_is_marked(tmp_path, bundled_speech, monkeypatch):
         raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 
     monkeypatch.setattr(device_gmm.Tied, "score", full)
-    values = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "device": "torch-cpu"}
-    path = tmp_path / "full.asrs"
-    speech = min(bundled_speech.glob("*.flac"))
-    outcome = run_device(settings.assign(Config(), values), [speech], path)
+    path, speech = tmp_path / "full.asrs", min(bundled_speech.glob("*.flac"))
+    outcome = whole_runs.run(assign(Config(), SMALL | {"device": "torch-cpu"}), [speech], path)
     assert outcome.result.utterances[0].hypothesis
     with Session.open(path) as session:
         assert any("goes on on the processor" in marker.text for marker in session.markers)
 
 
-def test_what_a_device_cannot_do_is_refused_in_one_sentence():
-    for values, sentence in (
-        ({"device": "cuda", "gmm.selection.enabled": True}, "gmm.selection.enabled = false"),
-        ({"device": "cuda", "gmm.senones": "ci"}, "gmm.senones = all"),
-        # And each says why.
-        ({"device": "cuda", "gmm.selection.enabled": True}, "all Gaussians of a block in one"),
-        ({"device": "cuda", "gmm.senones": "active"}, "not know which senones"),
-        ({"device": "cuda", "model": "dnn", "dnn.dtype": "int8"}, "multiplies integers on few"),
-        ({"device": "cuda", "frames.rule": "multi-frame", "model": "dnn"}, "one by one"),
-        ({"device": "cuda", "model": "dnn", "dnn.senones": "active"}, "dnn.senones = all"),
-        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "dnn.dtype": "int8"}, "dnn.dtype = fp32"),
-        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "dnn.product": "csr"}, "dnn.product = simd or blas"),
-        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "frames.rule": "multi-frame"}, "frames.rule = copy"),
-        ({"search.device": "cuda", "search.lattice": True}, "search.lattice = false"),
-    ):
-        with pytest.raises(settings.ConfigError, match=sentence):
-            settings.check(settings.assign(Config(), values))
-    on_device = settings.assign(Config(), {"device": "torch-cpu"})
+NET = {"model": "dnn", "dnn.senones": "all"}
+# By settings what is needed, or why.
+REFUSED = [
+    ({"gmm.selection.enabled": True}, "gmm.selection.enabled = false"),
+    ({"gmm.selection.enabled": True}, "all Gaussians of a block in one"),
+    ({"gmm.senones": "ci"}, "gmm.senones = all"),
+    ({"gmm.senones": "active"}, "not know which senones"),
+    ({"model": "dnn", "dnn.dtype": "int8"}, "multiplies integers on few"),
+    ({"frames.rule": "multi-frame", "model": "dnn"}, "one by one"),
+    ({"model": "dnn", "dnn.senones": "active"}, "dnn.senones = all"),
+    (NET | {"dnn.dtype": "int8"}, "dnn.dtype = fp32"),
+    (NET | {"dnn.product": "csr"}, "dnn.product = simd or blas"),
+    (NET | {"frames.rule": "multi-frame"}, "frames.rule = copy"),
+    ({"device": "cpu", "search.device": "cuda", "search.lattice": True}, "search.lattice = false"),
+]
+
+
+@each("values, sentence", REFUSED)
+def test_what_a_device_cannot_do_is_refused_in_one_sentence(values, sentence):
+    with pytest.raises(settings.ConfigError, match=sentence):
+        settings.check(assign(Config(), {"device": "cuda", **values}))
+
+
+def test_pinned_memory_needs_a_device_of_its_own():
+    on_device = assign(Config(), {"device": "torch-cpu"})
     assert "device = cuda or xpu" in str(settings.unavailable_reason(on_device, "placement.pinned"))

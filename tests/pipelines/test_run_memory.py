@@ -40,9 +40,8 @@ PLANTED = 10_000_000
 class Rig:
     def __init__(self, config: Config) -> None:
         self.recorder, self.decoder = Recorder(), SimpleNamespace(features=())
-        self.journal, self.measurements = SimpleNamespace(), SimpleNamespace()
         self.recogniser = build(config, self.recorder, NullLane(), quiet, never)
-        given: Any = (self.decoder, self.recorder, self.journal, self.measurements)
+        given: Any = (self.decoder, self.recorder, SimpleNamespace(), SimpleNamespace())
         self.memory = RunMemory([self.recogniser], *given)
 
     def used(self) -> dict[str, int]:
@@ -146,67 +145,48 @@ def test_a_run_over_looped_speech_has_no_growth(short, monkeypatch):
 # -- what a run measures apart from its stages -----------------------------------------------------
 
 
-class Queue:
-    """A run queue whose next answers the test gives; all others are 0."""
-
-    def __init__(self) -> None:
-        self.answers: list[int] = []
-        self.asked = 0
-        self.steal = SimpleNamespace(total_ns=0)
-        self.closed = False
-
-    def lost(self) -> Lost:
-        self.asked += 1
-        return Lost(self.answers.pop(0) if self.answers else 0)
-
-    def waited_ns(self) -> int:
-        return sum(self.lost())
-
-    def close(self) -> None:
-        self.closed = True
-
-
 class MeasuredRig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.clock, self.queue = FakeClock(10**9), Queue()
+        self.clock = FakeClock(10**9)
+        self.answers: list[int] = []
+        """Of the run queue, the next ones; all others are 0."""
+
+        def lost() -> Lost:
+            return Lost(self.answers.pop(0) if self.answers else 0)
+
+        self.queue = SimpleNamespace(lost=lost, waited_ns=lambda: sum(lost()), steal=SimpleNamespace(total_ns=0))
         monkeypatch.setattr(measurements, "RunQueue", lambda pulse: self.queue)
         monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
         self.measurements = RunMeasurements(self.recorder, self.lane, 0.01)
-        self.began = self.clock()
 
 
-@pytest.fixture
-def rig_measured(monkeypatch: pytest.MonkeyPatch) -> MeasuredRig:
-    return MeasuredRig(monkeypatch)
-
-
-@pytest.mark.parametrize("adaptive", [False, True])
-def test_a_search_whose_beam_follows_the_time_is_not_kept(rig_measured, monkeypatch, adaptive):
+@each("adaptive", [False, True])
+def test_a_search_whose_beam_follows_the_time_is_not_kept(monkeypatch, adaptive):
     """It would be another one when it is done again."""
-    kept: list[int] = []
+    rig, kept = MeasuredRig(monkeypatch), list[int]()
     replay = SimpleNamespace(viterbi=None, keep=lambda: kept.append(1))
     monkeypatch.setattr(hot_replay, "SearchReplay", lambda search: replay)
     config = assign(Config(), {"search.adaptive_beam": adaptive})
     who: Any = SimpleNamespace(scorer=SimpleNamespace(), search=Viterbi.__new__(Viterbi), config=config)
     for _ in range(100 * USUAL_TIMES + 1):
-        rig_measured.clock.advance(1000)
-        rig_measured.measurements.between(who, None, rig_measured.clock(), 0, 1000)
+        rig.clock.advance(1000)
+        rig.measurements.between(who, None, rig.clock(), 0, 1000)
     assert len(kept) == (not adaptive)
 
 
-def test_a_span_holds_what_other_programs_took_however_long(rig_measured):
-    rig_measured.queue.answers = [7, LIMIT + 5]
-    assert rig_measured.measurements.lost(0, surely=True) == Lost(7)
-    held = rig_measured.measurements.lost(OTHERS_EVERY_NS)
+def test_a_span_holds_what_other_programs_took_however_long(monkeypatch):
+    rig = MeasuredRig(monkeypatch)
+    rig.answers = [7, LIMIT + 5]
+    assert rig.measurements.lost(0, surely=True) == Lost(7)
+    held = rig.measurements.lost(OTHERS_EVERY_NS)
     assert held == Lost(LIMIT)
-    rig_measured.lane.put(rig_measured.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)
+    rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)
 
 
-@pytest.mark.parametrize(
-    ("stolen_ns", "wall_ns", "notes"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
-)
-def test_what_the_host_took_is_noted_where_it_is_worth_a_note(rig_measured, stolen_ns, wall_ns, notes):
-    rig_measured.queue.steal.total_ns = int(stolen_ns)
-    assert len(rig_measured.measurements.notes(int(wall_ns))) == notes
+@each("stolen_ns, wall_ns, notes", [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)])
+def test_what_the_host_took_is_noted_where_it_is_worth_a_note(monkeypatch, stolen_ns, wall_ns, notes):
+    rig = MeasuredRig(monkeypatch)
+    rig.queue.steal.total_ns = int(stolen_ns)
+    assert len(rig.measurements.notes(int(wall_ns))) == notes

@@ -1,5 +1,6 @@
 """N-best word sequences and confidences against all paths of small graphs, counted one by one."""
 
+import contextlib
 import math
 from collections import defaultdict
 
@@ -17,14 +18,15 @@ from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import SPAN, Recorder
+from tests.graph_fst import fst_of
 
 SCALE = 0.1
 
 
-def wide(**changes):
-    """Settings under which nothing is pruned."""
-    plain = {"beam": 1e4, "max_active": 10_000, "acoustic_scale": SCALE}
-    return settings(**plain | {"lattice": True, "lattice_beam": 1e4, "nbest": 100} | changes)
+def decoder_of(graph, **changes):
+    """One under whose settings nothing is pruned."""
+    plain = {"beam": 1e4, "max_active": 10_000, "lattice": True, "lattice_beam": 1e4, "nbest": 100}
+    return Viterbi(graph, settings(acoustic_scale=SCALE, **plain | changes))
 
 
 def all_sequences(graph, scores):
@@ -32,53 +34,51 @@ def all_sequences(graph, scores):
 
     None when more than a hundred thousand (state, words) pairs would be alive.
     """
-    states, arcs = graph.states, graph.arcs
-    begin, end = states["first"], states["epsilon"]
+    fst = fst_of(graph)
 
-    def closure(alive):
-        # Epsilon arcs of these graphs lead to higher states only, so ascending order does.
-        waiting = sorted(alive)
+    def step(alive, waiting, row):
+        """Follow the arcs that read a senone of `row`, or epsilon arcs if there is none, to what is returned."""
+        after = defaultdict(lambda: math.inf) if row is not None else alive
         while waiting:
             state, words = waiting.pop(0)
-            here = alive[state, words]
-            for k in range(end[state], begin[state + 1]):
-                key = int(arcs["target"][k]), words + spoken(k)
-                value = here + float(arcs["weight"][k])
-                if value < alive.get(key, math.inf):
-                    alive[key] = value
-                    waiting.append(key)
-        return alive
+            for arc in range(fst.first[state], fst.first[state + 1]):
+                label, word = int(fst.ilabel[arc]), int(fst.olabel[arc])
+                if (label > 0) != (row is not None):
+                    continue
+                key = int(fst.target[arc]), words + ((graph.words[word - 1],) if word else ())
+                value = alive[state, words] + float(fst.weight[arc])
+                value -= SCALE * float(row[label - 1]) if row is not None else 0.0
+                if value < after.get(key, math.inf):
+                    after[key] = value
+                    if row is None:
+                        waiting.append(key)
+        return after
 
-    def spoken(k):
-        word = int(arcs["olabel"][k])
-        return (graph.words[word - 1],) if word else ()
-
-    alive = closure({(graph.start, ()): 0.0})
+    # Epsilon arcs of these graphs lead to higher states only, so ascending order does.
+    alive = step({(graph.start, ()): 0.0}, [(graph.start, ())], None)
     for row in scores:
-        after = defaultdict(lambda: math.inf)
-        for (state, words), cost in alive.items():
-            label = states["loop_label"][state]
-            if label:
-                value = cost + float(states["loop_weight"][state]) - SCALE * float(row[label - 1])
-                after[state, words] = min(after[state, words], value)
-            for k in range(begin[state], end[state]):
-                value = cost + float(arcs["weight"][k])
-                value -= SCALE * float(row[arcs["ilabel"][k] - 1])
-                key = int(arcs["target"][k]), words + spoken(k)
-                after[key] = min(after[key], value)
+        after = step(alive, list(alive), row)
         if len(after) > 100_000:
             return None
-        alive = closure(dict(after))
+        alive = step(after, sorted(after), None)
     best = defaultdict(lambda: math.inf)
     for (state, words), cost in alive.items():
-        total = cost + float(graph.final[state])
-        if total < math.inf:
+        if (total := cost + float(graph.final[state])) < math.inf:
             best[words] = min(best[words], total)
     return dict(best)
 
 
 def decode(decoder, scores, block=None):
     return spoken(decoded(decoder, scores, block=block or max(len(scores), 1)))
+
+
+@contextlib.contextmanager
+def room(**sizes):
+    """The workspace of a search begins with, or has at most, so much room."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in sizes.items():
+            patch.setattr(workspace, name, value)
+        yield
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
@@ -89,17 +89,16 @@ def test_the_true_n_best_of_all_word_sequences(seed, n_frames, block):
     truth = all_sequences(graph, scores)
     if truth is None:
         return
-    decoder = Viterbi(graph, wide())
+    decoder = decoder_of(graph)
     words = decode(decoder, scores, block)
     assert decoder.complete == bool(truth)
     if not truth:
         return
     expected = sorted(truth.values())[:100]
-    assert len(decoder.nbest) == len(expected)
     assert [h.cost for h in decoder.nbest] == pytest.approx(expected, abs=1e-3)
-    for hypothesis in decoder.nbest:
-        assert hypothesis.cost == pytest.approx(truth[tuple(hypothesis.words)], abs=1e-3)
-    assert len({tuple(h.words) for h in decoder.nbest}) == len(decoder.nbest)
+    said = [tuple(h.words) for h in decoder.nbest]
+    assert [truth[sequence] for sequence in said] == pytest.approx(expected, abs=1e-3)
+    assert len(set(said)) == len(said)
     assert truth[tuple(words)] == pytest.approx(expected[0], abs=1e-3)
     assert decoder.best_cost == pytest.approx(expected[0], abs=1e-3)
     assert len(decoder.confidences) == len(words)
@@ -114,7 +113,7 @@ def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):
     truth = all_sequences(graph, scores)
     if not truth:
         return
-    decoder = Viterbi(graph, wide(lattice_beam=beam))
+    decoder = decoder_of(graph, lattice_beam=beam)
     decode(decoder, scores)
     best = min(truth.values())
     # Costs are float32: what lies on the border may fall to either side.
@@ -128,14 +127,10 @@ def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):
 def test_collecting_loses_no_alternative(seed, settled):
     graph = random_graph(seed, all_final=True)
     scores = smooth_scores(seed, 30, graph.n_senones, spread=20.0)
-    roomy = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
+    roomy = decoder_of(graph, lattice_beam=4.0, nbest=10)
     decode(roomy, scores)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workspace, "FIRST_HISTORY", 1)
-        patch.setattr(workspace, "FIRST_ALTERNATIVES", 2)
-        patch.setattr(workspace, "FEW_ENTRIES", 4)
-        patch.setattr(workspace, "SETTLED_FRAMES", settled)
-        tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
+    with room(FIRST_HISTORY=1, FIRST_ALTERNATIVES=2, FEW_ENTRIES=4, SETTLED_FRAMES=settled):
+        tight = decoder_of(graph, lattice_beam=4.0, nbest=10)
         decode(tight, scores, block=4)
     assert tight._space.collected > roomy._space.collected
     costs = [h.cost for h in roomy.nbest]
@@ -157,13 +152,10 @@ def test_collecting_loses_no_alternative(seed, settled):
 def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
     graph = random_graph(seed, all_final=True)
     scores = smooth_scores(seed, 60, graph.n_senones, spread=20.0)
-    whole, narrow = Viterbi(graph, wide(lattice=False)), Viterbi(graph, wide(lattice_beam=20.0))
+    whole, narrow = decoder_of(graph, lattice=False), decoder_of(graph, lattice_beam=20.0)
     words = decode(whole, scores)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FIRST_HISTORY", 64), ("FEW_ENTRIES", 64), ("MAX_HISTORY", 800)):
-            patch.setattr(workspace, name, value)
-        patch.setattr(workspace, "FIRST_ALTERNATIVES", 64)
-        tight = Viterbi(graph, wide(lattice_beam=20.0))
+    with room(FIRST_HISTORY=64, FIRST_ALTERNATIVES=64, FEW_ENTRIES=64, MAX_HISTORY=800):
+        tight = decoder_of(graph, lattice_beam=20.0)
         decode(tight, scores)
     decode(narrow, scores)
     assert narrow.narrowed is None
@@ -191,7 +183,7 @@ def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypat
         monkeypatch.setattr(workspace, name, value)
     graph = random_graph(5, all_final=True)
     scores = smooth_scores(5, 500, graph.n_senones, spread=20.0)
-    decoder = Viterbi(graph, wide(lattice_beam=1.0, nbest=1))
+    decoder = decoder_of(graph, lattice_beam=1.0, nbest=1)
     kept, least = {}, {}
     for repeats in (4, 40):
         gone_over.clear()
@@ -212,24 +204,22 @@ def fork(costs):
 
 
 def test_confidences_are_posterior_probabilities():
-    costs = [0.5, 1.0, 2.5]
-    decoder = Viterbi(fork(costs), wide())
-    assert decode(decoder, np.zeros((2, 1), dtype=np.float32)) == ["a", "d"]
+    costs, silence = [0.5, 1.0, 2.5], np.zeros((2, 1), dtype=np.float32)
+    decoder = decoder_of(fork(costs))
+    assert decode(decoder, silence) == ["a", "d"]
     weights = np.exp(-np.array(costs))
     assert decoder.confidences == pytest.approx([weights[0] / weights.sum(), 1.0], abs=1e-5)
     assert [h.words for h in decoder.nbest] == [["a", "d"], ["b", "d"], ["c", "d"]]
     assert [h.cost for h in decoder.nbest] == pytest.approx(costs)
-
-
-def test_a_lattice_without_a_beam_has_the_best_path_alone():
-    decoder = Viterbi(fork([0.5, 1.0]), wide(lattice_beam=0.0))
-    decode(decoder, np.zeros((2, 1), dtype=np.float32))
-    assert [h.words for h in decoder.nbest] == [["a", "c"]]
+    # Without a beam there is the best path alone.
+    decoder = decoder_of(fork(costs), lattice_beam=0.0)
+    decode(decoder, silence)
+    assert [h.words for h in decoder.nbest] == [["a", "d"]]
     assert decoder.confidences == [1.0, 1.0]
 
 
 def test_the_lattice_of_a_graph_without_epsilons_has_spans_too():
-    decoder, recorder = Viterbi(fork([0.5, 1.0]), wide()), Recorder()
+    decoder, recorder = decoder_of(fork([0.5, 1.0])), Recorder()
     decoder.stages(recorder)
     lane = recorder.lane("decode", decode=True)
     decoder.start(0)

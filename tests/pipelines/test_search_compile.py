@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,17 +21,22 @@ from pipelines.search.graph.sources import DictionaryEntries, language
 from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
 from tests.each import each
+from tests.pipelines.whole_runs import quiet
 from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
 def compiled(request, tmp_path_factory):
-    """(language model, graph) of the toy language without weights from the HMMs."""
-    order = request.param
-    recipe = toy_recipe(
-        tmp_path_factory.mktemp("toy"), order, transition_scale=0.0, silence_probability=0.3, filler_probability=0.0
-    )
-    return toy_language(order), compile_graph(recipe, lambda stage, fraction: None)
+    """(cost of words, graph) of the toy language without weights from the HMMs."""
+    order, folder = request.param, tmp_path_factory.mktemp("toy")
+    return partial(said, toy_language(order)), compile_graph(toy_recipe(folder, order, **WEIGHTS), quiet)
+
+
+WEIGHTS = {"transition_scale": 0.0, "silence_probability": 0.3, "filler_probability": 0.0}
+
+
+def said(lm, words):
+    return backed_off(lm, words) + (len(words) + 1) * QUIET
 
 
 def senones(prons):
@@ -57,34 +63,23 @@ SENTENCES = [
 
 
 @each("words", SENTENCES)
-def test_costs_are_those_of_the_language_model(compiled, words):
-    lm, graph = compiled
-    cost, _ = best_path(graph, words)
-    assert cost == pytest.approx(backed_off(lm, words) + (len(words) + 1) * QUIET, abs=0.01)
-
-
-@each("words", SENTENCES)
-def test_every_pronunciation_is_spelled_in_triphones(compiled, words):
-    lm, graph = compiled
-    known = full_dictionary()
-    for prons in product(*[known[w] for w in words]):
+def test_every_pronunciation_is_spelled_in_triphones_at_the_cost_of_the_language_model(compiled, words):
+    expected, graph = compiled
+    assert best_path(graph, words)[0] == pytest.approx(expected(words), abs=0.01)
+    for prons in product(*[full_dictionary()[w] for w in words]):
         cost, labels = best_path(graph, words, senones(prons))
         assert labels == senones(prons)
-        expected = backed_off(lm, words) + (len(words) + 1) * QUIET
-        assert cost == pytest.approx(expected, abs=0.01)
+        assert cost == pytest.approx(expected(words), abs=0.01)
 
 
 def test_silence_between_words_changes_the_contexts(compiled):
-    lm, graph = compiled
-    definition = model().mdef
+    expected, graph = compiled
+    definition, words = model().mdef, ("two", "for")
     silence = [int(s) + 1 for s in definition.sseq[definition.ci_ssid(definition.silence)]]
-    words = ("two", "for")
-    known = full_dictionary()
-    labels = [*senones([known["two"][0]]), *silence, *senones([known["for"][0]])]
-    cost, found = best_path(graph, words, labels)
-    assert found == labels
-    expected = backed_off(lm, words) + 3 * QUIET - np.log(0.3)
-    assert cost == pytest.approx(expected, abs=0.01)
+    two, four = (senones([full_dictionary()[word][0]]) for word in words)
+    cost, labels = best_path(graph, words, [*two, *silence, *four])
+    assert labels == [*two, *silence, *four]
+    assert cost == pytest.approx(expected(words) - np.log(0.3), abs=0.01)
 
 
 def test_a_senone_sequence_outside_the_lexicon_has_no_path(compiled):
@@ -96,35 +91,29 @@ def test_a_senone_sequence_outside_the_lexicon_has_no_path(compiled):
 
 
 def test_self_loops_belong_to_the_senone_that_was_entered(tmp_path):
-    graph = compile_graph(toy_recipe(tmp_path / "toy", transition_scale=1.0), lambda *_: None)
+    graph = compile_graph(toy_recipe(tmp_path / "toy", transition_scale=1.0), quiet)
     states, arcs = graph.states, graph.arcs
-    entered = {state: set() for state in range(graph.n_states)}
-    for label, target in zip(arcs["ilabel"], arcs["target"], strict=True):
-        entered[int(target)].add(int(label))
-    entered[graph.start].add(0)
-    for state, labels in entered.items():
-        assert len(labels) == 1
-        assert states["loop_label"][state] == next(iter(labels))
+    entered = {graph.start: {0}}
+    for label, target in zip(arcs["ilabel"].tolist(), arcs["target"].tolist(), strict=True):
+        entered.setdefault(target, set()).add(label)
+    assert [entered[state] for state in range(graph.n_states)] == [{n} for n in states["loop_label"][:-1].tolist()]
     definition, transitions = model().mdef, model().transitions
     for state in np.nonzero(states["loop_label"][:-1])[0][::50]:
         senone = states["loop_label"][state] - 1
-        row = transitions[definition.senone_phone[senone], definition.senone_state[senone]]
-        stay = row[definition.senone_state[senone]]
+        place = definition.senone_state[senone]
+        stay = transitions[definition.senone_phone[senone], place, place]
         assert states["loop_weight"][state] == pytest.approx(-np.log(stay), rel=1e-4)
 
 
 def test_every_state_on_a_path_costs_its_exit(tmp_path):
-    recipe = toy_recipe(tmp_path / "toy", transition_scale=0.5, silence_probability=0.3, filler_probability=0.0)
-    graph = compile_graph(recipe, lambda *_: None)
+    graph = compile_graph(toy_recipe(tmp_path / "toy", **WEIGHTS | {"transition_scale": 0.5}), quiet)
     definition, transitions = model().mdef, model().transitions
     for words in SENTENCES:
         cost, labels = best_path(graph, words)
-        leave = 0.0
-        for senone in np.array(labels) - 1:
-            state = definition.senone_state[senone]
-            leave -= np.log(transitions[definition.senone_phone[senone], state, state + 1])
-        expected = backed_off(toy_language(), words) + (len(words) + 1) * QUIET + 0.5 * leave
-        assert cost == pytest.approx(expected, abs=0.02)
+        passed = np.array(labels) - 1
+        state = definition.senone_state[passed]
+        leave = -np.log(transitions[definition.senone_phone[passed], state, state + 1]).sum()
+        assert cost == pytest.approx(said(toy_language(), words) + 0.5 * leave, abs=0.02)
 
 
 def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):
@@ -145,39 +134,31 @@ def cache(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
-    steps = []
-    path, _ = graphs.obtain(recipe, lambda stage, fraction: steps.append((stage, fraction)))
+    steps, again = [], []
+    path, _ = graphs.obtain(recipe, lambda *step: steps.append(step))
     assert [p.name for p in cache.iterdir()] == [path.name]
-    fractions = [f for _, f in steps]
+    stages, fractions = zip(*steps, strict=True)
     assert len(steps) > 8
-    assert fractions == sorted(fractions)
-    assert steps[0][0].startswith("building graph: ")
-    again = []
-    assert graphs.obtain(recipe, lambda stage, fraction: again.append(stage))[0] == path
+    assert list(fractions) == sorted(fractions)
+    assert stages[0].startswith("building graph: ")
+    assert graphs.obtain(recipe, lambda *step: again.append(step))[0] == path
     assert again == []
-    assert store.key(replace(recipe, bigrams=5)) != store.key(recipe)
-    assert store.key(replace(recipe, transition_scale=0.9)) != store.key(recipe)
+    for change in ({"bigrams": 5}, {"transition_scale": 0.9}):
+        assert store.key(replace(recipe, **change)) != store.key(recipe)
     with (tmp_path / "toy" / "toy.dict").open("a") as more:
         more.write("yes Y EH S\n")
     assert store.key(recipe) not in path.name
 
 
 def test_the_child_ends_with_its_parent(tmp_path):
-    # As if the parent had been killed: its end of the pipe closes.
-    recipe = toy_recipe(tmp_path / "toy")
-    given = tmp_path / "recipe.json"
-    given.write_text(json.dumps(recipe.as_dict()))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.search.graph.compile", str(tmp_path / "out"), str(given)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.close()
-    assert child.wait(timeout=PATIENCE_S) == 3
-    child.stdout.close()
-    assert not (tmp_path / "out").exists()
+    given, out = tmp_path / "recipe.json", tmp_path / "out"
+    given.write_text(json.dumps(toy_recipe(tmp_path / "toy").as_dict()))
+    command = [sys.executable, "-m", "pipelines.search.graph.compile", str(out), str(given)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        # As if the parent had been killed: its end of the pipe closes.
+        child.stdin.close()
+        assert child.wait(timeout=PATIENCE_S) == 3
+    assert not out.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory")

@@ -39,8 +39,7 @@ def test_alternatives_are_kept_with_the_session(bundled_speech, tmp_path):
     outcome = run(bundled_speech, tmp_path / "run.asrs", {"search.nbest": 3})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         rows = report.report(session)["utterances"]
-        stages = {stage.name for stage in session.stages.values()}
-    assert "search.lattice" in stages
+        assert "search.lattice" in {stage.name for stage in session.stages.values()}
     assert any(len(row["nbest"]) == 3 for row in rows)
     for row, decoded in zip(rows, outcome.result.utterances, strict=True):
         assert row["nbest"][0]["hypothesis"] == row["hypothesis"] == decoded.hypothesis
@@ -49,6 +48,9 @@ def test_alternatives_are_kept_with_the_session(bundled_speech, tmp_path):
         assert len(row["confidences"]) == len(row["hypothesis"].split())
         assert all(0.0 < c <= 1.0 for c in row["confidences"])
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
+    plain = run(bundled_speech, None, {}).result.utterances
+    assert all(u.alternatives is None for u in plain)
+    assert "nbest" not in report.utterance(plain[0], None)
 
 
 @pytest.mark.slow
@@ -64,48 +66,37 @@ def test_a_lattice_without_room_is_reported(bundled_speech, tmp_path, monkeypatc
         assert any(text.startswith(f"{decoded.name}: the lattice holds") for text in said)
 
 
-def test_without_a_request_there_are_none(bundled_speech):
-    outcome = run(bundled_speech, None, {})
-    assert all(u.alternatives is None for u in outcome.result.utterances)
-    assert "nbest" not in report.utterance(outcome.result.utterances[0], None)
-
-
-@pytest.mark.parametrize(("target", "lowest"), [(0.001, True), (10.0, False)])
+@each("target, lowest", [(0.001, True), (10.0, False)])
 def test_the_adaptive_beam_is_recorded(bundled_speech, tmp_path, target, lowest):
     # Of few tokens min_active keeps those beyond the beam: how many there are depends on how fast the machine is now.
-    settings = {"search.target_rtf": target, "search.min_active": 0}
-    run(bundled_speech, tmp_path / "run.asrs", settings)
+    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": target, "search.min_active": 0})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         times, beams = session.samples("search.beam")
         _, cutoffs = session.samples("search.cutoff")
-        widest = session.configs[-1].tree["search"]["beam"]
+        tree = session.configs[-1].tree
         frames = sum(u.n_frames for u in session.utterances)
-        block = session.configs[-1].tree["block"]
+    widest = tree["search"]["beam"]
     assert (np.diff(times) > 0).all()
-    assert len(beams) >= frames // block
+    assert len(beams) >= frames // tree["block"]
     assert beams[0] == widest
     assert beams.min() == (MIN_BEAM if lowest else widest)
     assert (cutoffs <= widest + 1e-3).all()
 
 
 def test_an_utterance_in_which_no_token_survives_is_marked(bundled_speech, tmp_path, monkeypatch):
-    whole = Viterbi.advance
+    advance = Viterbi.advance
 
     def deadly(self: Viterbi, scores: Any, first_frame: int, *rest: Any) -> None:
-        scores = np.array(scores)
-        if first_frame - self._first_frame >= 64:
-            scores[:] = -np.inf
-        whole(self, scores, first_frame, *rest)
+        dead = first_frame - self._first_frame >= 64
+        advance(self, np.full_like(scores, -np.inf) if dead else scores, first_frame, *rest)
 
     monkeypatch.setattr(Viterbi, "advance", deadly)
-    outcome = run(bundled_speech, tmp_path / "run.asrs", {})
+    decoded = run(bundled_speech, tmp_path / "run.asrs", {}).result.utterances
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         texts = [m.text for m in session.markers if m.kind == "error"]
-    assert len(texts) == len(FILES)
-    name = outcome.result.utterances[0].name
-    assert texts[0] == f"{name}: no token survived; the hypothesis ends there."
+    assert texts == [f"{u.name}: no token survived; the hypothesis ends there." for u in decoded]
     # What was heard before is the result.
-    assert any(u.hypothesis for u in outcome.result.utterances)
+    assert any(u.hypothesis for u in decoded)
 
 
 # -- the adaptive beam against a made-up machine whose time per frame follows the beam -------------
@@ -114,17 +105,12 @@ def test_an_utterance_in_which_no_token_survives_is_marked(bundled_speech, tmp_p
 FRAMES = 16
 
 
-def machine(beam, growth=0.3, fixed=0.01, at_13=0.05):
-    """Real-time factor: scoring and the rest, and a search that grows with the beam."""
-    return fixed + at_13 * math.exp(growth * (beam - 13.0))
-
-
-def drive(target, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
-    """Real-time factor and beam of each block under the adaptive beam."""
+def drive(target, blocks=400, load=lambda second: 1.0, widest=13.0, growth=0.3):
+    """Real-time factor and beam of each block under the adaptive beam; the search's part grows with the beam."""
     adaptive = AdaptiveBeam()
     beam, history = widest, []
     for block in range(blocks):
-        rtf = machine(beam, **plant) * load(block * FRAMES / 100)
+        rtf = (0.01 + 0.05 * math.exp(growth * (beam - 13.0))) * load(block * FRAMES / 100)
         history.append((rtf, beam))
         beam = adaptive.after(FRAMES, round(rtf * FRAMES * 1e7), target, widest)
     return np.array(history)
@@ -150,11 +136,10 @@ def test_the_beam_stays_within_its_bounds():
 def test_a_busy_spell_narrows_the_beam_and_its_end_widens_it_again():
     rtf, beam = drive(0.045, load=lambda second: 2.0 if 20 <= second < 40 else 1.0).T
     seconds = np.arange(len(beam)) * FRAMES / 100
-    during = beam[(seconds > 30) & (seconds < 40)].mean()
-    after = beam[seconds > 50].mean()
-    assert during < after - 2.0
-    assert rtf[(seconds > 30) & (seconds < 40)].mean() == pytest.approx(0.045, rel=0.05)
-    assert rtf[seconds > 55].mean() == pytest.approx(0.045, rel=0.05)
+    during, after = (seconds > 30) & (seconds < 40), seconds > 55
+    assert beam[during].mean() < beam[after].mean() - 2.0
+    for spell in (during, after):
+        assert rtf[spell].mean() == pytest.approx(0.045, rel=0.05)
 
 
 def test_the_search_uses_what_the_adaptive_beam_sets():
@@ -167,12 +152,14 @@ def test_the_search_uses_what_the_adaptive_beam_sets():
     narrow = decoder.beam
     assert MIN_BEAM <= narrow < 9.0
     # Other live settings leave it alone, a smaller beam does not; without it the settings' holds.
-    decoder.configure(settings(beam=9.0, adaptive_beam=True, target_rtf=0.2, max_active=500))
-    assert decoder.beam == narrow
-    decoder.configure(settings(beam=1.5, adaptive_beam=True, target_rtf=0.2))
-    assert decoder.beam == 1.5
-    decoder.configure(settings(beam=9.0))
-    assert decoder.beam == 9.0
+    adaptive = {"adaptive_beam": True, "target_rtf": 0.2}
+    for changed, beam in (
+        (settings(beam=9.0, max_active=500, **adaptive), narrow),
+        (settings(beam=1.5, **adaptive), 1.5),
+        (settings(beam=9.0), 9.0),
+    ):
+        decoder.configure(changed)
+        assert decoder.beam == beam
     decoder.spent(4, 10**9)
     assert decoder.beam == 9.0
 
@@ -206,19 +193,8 @@ SIL, NOISE = 0, 1
 PRONUNCIATIONS = [[(2, 3)], [(2, 3, 4), (4,)], [(3,)]]
 
 
-@pytest.fixture
-def graph():
-    flat = [p for word in PRONUNCIATIONS for p in word]
-    return SimpleNamespace(
-        filler=np.array([True, True, False, False, False]),
-        pron_first=np.cumsum([0, *[len(w) for w in PRONUNCIATIONS]]),
-        phone_first=np.cumsum([0, *[len(p) for p in flat]]),
-        pron_phones=np.array([phone for p in flat for phone in p]),
-    )
-
-
-@pytest.mark.parametrize(
-    ("phones", "words", "spans"),
+@each(
+    "phones, words, spans",
     [
         ([], [], []),
         ([2, 3], [0], [(0, 2)]),
@@ -230,12 +206,17 @@ def graph():
         ([2, 3, 2], [0, 0], [(0, 2), (2, 3)]),
         ([2, 3, SIL], [0, 0], [(0, 2), (3, 3)]),
         ([2, 3, 4, 3], [0], [(0, 2)]),
+        # Disagreement.
+        ([4, 4], [0], None),
+        ([SIL, 3, 3], [2, 0], None),
     ],
 )
-def test_align(graph, phones, words, spans):
+def test_align(phones, words, spans):
+    flat = [p for word in PRONUNCIATIONS for p in word]
+    graph: Any = SimpleNamespace(
+        filler=np.array([True, True, False, False, False]),
+        pron_first=np.cumsum([0, *map(len, PRONUNCIATIONS)]),
+        phone_first=np.cumsum([0, *map(len, flat)]),
+        pron_phones=np.concatenate(flat),
+    )
     assert align(graph, phones, words) == spans
-
-
-def test_disagreement_is_noticed(graph):
-    assert align(graph, [4, 4], [0]) is None
-    assert align(graph, [SIL, 3, 3], [2, 0]) is None

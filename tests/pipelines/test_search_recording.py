@@ -1,16 +1,16 @@
 """What the search's kernels record of themselves."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from search_graphs import random_graph, settings, smooth_scores, thousand_words
+from search_graphs import settings, smooth_scores, thousand_words
 
 from pipelines.search import viterbi, workspace
 from pipelines.search.kernels import layout
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.workspace import Workspace
 from profiler.clock import now_ns
 from profiler.recording.lanes import Lane
 from profiler.spans import SPAN, Recorder
@@ -49,14 +49,18 @@ def work(steps):
     return [int(steps[name][f"work{i}"].sum()) for name in (*STEPS, RANK) for i in range(3)]
 
 
+def follow(*spans):
+    """Whether each begins where the one before ends."""
+    return all((a["start_ns"] + a["duration_ns"] == b["start_ns"]).all() for a, b in pairwise(spans))
+
+
 def test_spans_of_a_block_follow_each_other_within_the_call(scores):
     steps, around = record(scores, min_active=0)
     emit, epsilon, prune = (steps[name] for name in STEPS)
     assert not len(steps[RANK])
     assert emit["first_frame"].tolist() == [FIRST + at for at in range(0, FRAMES, 16)]
     assert emit["frames"].tolist() == [16, 16, 16, FRAMES % 16]
-    for earlier, later in ((epsilon, prune), (prune, emit)):
-        assert (earlier["start_ns"] + earlier["duration_ns"] == later["start_ns"]).all()
+    assert follow(epsilon, prune, emit)
     for (before, after), first, last in zip(around, epsilon, emit, strict=True):
         assert before <= first["start_ns"]
         assert last["start_ns"] + last["duration_ns"] <= after
@@ -68,8 +72,7 @@ def test_a_cutoff_by_rank_has_a_span_of_its_own_after_pruning(scores):
     steps, _ = record(scores, max_active=50, min_active=0)
     prune, rank, emit = (steps[name] for name in ("search.prune", RANK, "search.emit"))
     assert len(rank) == 4
-    for earlier, later in ((prune, rank), (rank, emit)):
-        assert (earlier["start_ns"] + earlier["duration_ns"] == later["start_ns"]).all()
+    assert follow(prune, rank, emit)
     # Whole frames are ranked: more tokens than may live on, no more than were examined.
     assert (rank["work0"] > 50).all()
     assert (rank["work0"] <= prune["work0"]).all()
@@ -84,11 +87,9 @@ def test_pruning_on_demand_of_the_scorer_says_what_it_ranked(scores):
     decoder.advance(scores[:12], 0)
     lane.take()
     decoder.active_senones(lane)
-    prune, rank, active = np.frombuffer(lane.take(), SPAN)
-    names = [recorder.stages[span["stage"]].name for span in (prune, rank, active)]
-    assert names == ["search.prune", RANK, "search.active"]
-    assert prune["start_ns"] + prune["duration_ns"] == rank["start_ns"]
-    assert rank["start_ns"] + rank["duration_ns"] == active["start_ns"]
+    prune, rank, active = spans = np.frombuffer(lane.take(), SPAN)
+    assert [recorder.stages[n].name for n in spans["stage"]] == ["search.prune", RANK, "search.active"]
+    assert follow(prune, rank, active)
     assert 50 < rank["work0"] == prune["work0"]
 
 
@@ -99,10 +100,9 @@ def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monke
     cut, _ = record(scores)
     assert len(cut["search.emit"]) >= FRAMES
     for name in STEPS:
-        frames = [
-            frame for span in cut[name] for frame in range(span["first_frame"], span["first_frame"] + span["frames"])
-        ]
-        assert frames == list(range(FIRST, FIRST + FRAMES))
+        ends = cut[name]["first_frame"] + cut[name]["frames"]
+        assert cut[name]["first_frame"].tolist() == [FIRST, *ends[:-1]]
+        assert ends[-1] == FIRST + FRAMES
     # Tokens, arcs and senones of a frame that had to be taken up again count once.
     assert work(cut)[:3] == work(whole)[:3]
     assert work(cut)[5] == work(whole)[5]
@@ -147,19 +147,18 @@ def decode(scores, block, replayed, turns=False, **changes):
     decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
     decoder.stages(recorder)
     lane, own = recorder.lane("decode", decode=True), Lane(7, "replay", "cpu", False)
-    replay = SearchReplay(decoder) if replayed else None
+    replay = SearchReplay(decoder)
     decoder.start(0)
     after, taken = [], []
     for at in range(0, len(scores), block):
         part = scores[at : at + block]
-        if replay:
+        if replayed:
             replay.keep()
-        for t in range(len(part)) if turns else ():
-            decoder.active_senones(lane)
-            decoder.advance(part[t : t + 1], at + t, lane)
-        if not turns:
-            decoder.advance(part, at, lane)
-        if replay:
+        for t in range(0, len(part), 1 if turns else block):
+            if turns:
+                decoder.active_senones(lane)
+            decoder.advance(part[t : t + 1] if turns else part, at + t, lane)
+        if replayed:
             taken.append(replay.again(list(part) if turns else part, at, own))
         after.append(books(decoder))
     return (decoder.finish(), decoder.best_cost, after), taken, lane.recorded
@@ -197,7 +196,7 @@ def test_a_block_with_its_history_collected_in_between_is_not_repeated(scores_re
     assert any(taken)
 
 
-@pytest.mark.parametrize("lattice", [False, True])
+@each("lattice", [False, True])
 def test_another_search_takes_over_and_does_the_same_at_other_places(scores_replay, lattice, monkeypatch):
     config = settings(beam=10.0, lattice=lattice)
     decoder = Viterbi(thousand_words(), config)
@@ -217,15 +216,6 @@ def test_another_search_takes_over_and_does_the_same_at_other_places(scores_repl
         elsewhere.take_over(replay)
         for _ in range(2):
             assert set(elsewhere.again(part, at, own)) == set(replay.again(part, at, own))
-            pairs = list(zip(books(decoder), books(other), strict=True))
-            for wanted, got in pairs:
+            for wanted, got in zip(books(decoder), books(other), strict=True):
                 np.testing.assert_array_equal(got, wanted)
     assert other._space.arrays.graph.arcs.ctypes.data != decoder._space.arrays.graph.arcs.ctypes.data
-
-
-# -- what crosses into the search's kernels --------------------------------------------------------
-
-
-@pytest.fixture
-def space():
-    return Workspace(random_graph(3, True))
