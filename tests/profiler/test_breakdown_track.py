@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, session_of
 from made_conditions import STAGES as STAGES_LOST
-from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of, tracked
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, spans_of, tracked
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, THROTTLED
@@ -156,38 +156,28 @@ def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans, data):
         assert sum(halves) == pytest.approx(row.time_ns)
 
 
-def test_known_figures_of_a_small_recording(tmp_path):
-    record(tmp_path / "s.asrs").close()
-    with Session.open(tmp_path / "s.asrs") as session:
+def test_known_figures_of_a_small_recording(small):
+    with Session.open(small) as session:
         track = CostTrack()
         assert track.update(session)
         assert not track.update(session)
         assert track.n_frames == FRAMES
         # gaussians: 3000·100 op at 110 Gop/s + 3000 exp at 1.1 Gop/s at best; 5000 B in the first cache.
-        assert track.categories_ns[0] == pytest.approx(
-            [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250, 0], abs=2.5
-        )
+        compute = 1500 / 1.1
+        assert track.categories_ns[0] == pytest.approx([compute, 0, 2500 - compute, 0, 0, 2000, 0, 250, 0], abs=2.5)
         assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
         assert {name: row[:1].item() for name, row in track.work_rows.items()} == {
-            "scoring gaussians": 750.0,
-            "scoring senones": 50.0,
-            "scoring bytes": 1250.0,
-            "search tokens": 50.0,
-            "search arcs": 200.0,
-            "search senones": 30.0,
-        }
+            "scoring gaussians": 750.0, "scoring senones": 50.0, "scoring bytes": 1250.0,
+            "search tokens": 50.0, "search arcs": 200.0, "search senones": 30.0,
+        }  # fmt: skip
         parts = breakdown(session)
-        assert parts.setup_ns == 5_000_000
-        assert parts.idle_ns == BLOCKS * 3_000
-        assert parts.audio_s == FRAMES / 100
+        assert (parts.setup_ns, parts.idle_ns, parts.audio_s) == (5_000_000, BLOCKS * 3_000, FRAMES / 100)
         assert parts.rtf == pytest.approx(parts.wall_ns / 1e9 / parts.audio_s)
         gaussians, emit = parts.stages
-        assert (gaussians.name, gaussians.calls) == ("score.gaussians", BLOCKS)
-        assert gaussians.lane == "decode"
+        assert (gaussians.name, gaussians.lane, gaussians.calls) == ("score.gaussians", "decode", BLOCKS)
         assert gaussians.time_ns == BLOCKS * 10_000
         assert gaussians.flops == BLOCKS * 3000 * 101
-        assert gaussians.bytes_min == BLOCKS * 5000
-        assert gaussians.bytes_max == BLOCKS * 9040
+        assert (gaussians.bytes_min, gaussians.bytes_max) == (BLOCKS * 5000, BLOCKS * 9040)
         assert gaussians.work == {"gaussians": 36_000, "senones": 2_400, "frames": FRAMES}
         assert (gaussians.verdict, gaussians.evidence) == ("compute-bound", "C")
         assert gaussians.share == pytest.approx(BLOCKS * 10_000 / parts.wall_ns)
@@ -195,37 +185,28 @@ def test_known_figures_of_a_small_recording(tmp_path):
         assert (emit.flops, emit.bytes_min, emit.verdict, emit.evidence) == (None, None, None, "–")
         recorder = recorder_cost(session, track)
         assert recorder.spans == 1 + 7 * BLOCKS
-        per_span = session.meta["recorder"]["ns_per_span"]
         # Of seven spans a block the tile is recorded between the stages, which is overhead.
-        cost = parts.categories[OVERHEAD] + per_span * (1 + 6 * BLOCKS)
-        assert recorder.perturbation == pytest.approx(cost / parts.wall_ns)
-        assert recorder.bookkeeping == pytest.approx(parts.categories[OVERHEAD] / parts.wall_ns)
-        block = breakdown(session, 4, 8, track)
+        between = parts.categories[OVERHEAD]
+        named = session.meta["recorder"]["ns_per_span"] * (1 + 6 * BLOCKS)
+        assert recorder.perturbation == pytest.approx((between + named) / parts.wall_ns)
+        assert recorder.bookkeeping == pytest.approx(between / parts.wall_ns)
+        block, half = breakdown(session, 4, 8, track), breakdown(session, 4, 6, track)
         assert block.wall_ns == 10_000 + 4 * 2_001 + 1_000
         assert block.audio_s == pytest.approx(0.04)
         assert block.stages[0].calls == 1
-        half = breakdown(session, 4, 6, track)
-        assert half.stages[0].time_ns == 5_000
-        assert half.stages[1].calls == 2
+        assert (half.stages[0].time_ns, half.stages[1].calls) == (5_000, 2)
 
 
-def test_leaves_outside_every_tile_are_in_no_wall_time():
-    spans = spans_of([(0, 50, 3, 0, 1), (100, 10, 3, 0, 1), (100, 30, 0, 0, 2), (200, 9, 3, 2, 1)])
-    parts = breakdown(fake_session(spans, STAGES))
-    assert parts.wall_ns == 30
-    assert parts.categories["search"] == 10
-    assert parts.stages[0].time_ns == 10
-
-
-def test_other_lanes_have_rows_but_no_part_of_the_wall_time():
-    spans = spans_of([(0, 10, 3, 0, 1), (0, 30, 0, 0, 1), (0, 25, 5, 0, 1)])
-    spans["lane"][2] = 1
-    lanes = (LaneInfo(0, "decode", "cpu", True, 2, 0), LaneInfo(1, "stream", "cuda", False, 1, 0))
+def test_leaves_outside_every_tile_and_on_other_lanes_are_in_no_wall_time():
+    rows = [(0, 50, 3, 0, 1), (100, 10, 3, 0, 1), (100, 30, 0, 0, 2), (200, 9, 3, 2, 1), (100, 25, 5, 0, 1)]
+    spans = spans_of(rows)
+    spans["lane"][4] = 1
+    lanes = (LaneInfo(0, "decode", "cpu", True, 4, 0), LaneInfo(1, "stream", "cuda", False, 1, 0))
     parts = breakdown(fake_session(spans, STAGES, lanes=lanes))
     assert parts.wall_ns == 30
-    assert parts.categories["transfer"] == 0
-    (stream,) = (row for row in parts.stages if row.lane == "stream")
-    assert (stream.time_ns, stream.share) == (25, None)
+    assert (parts.categories["search"], parts.categories["transfer"]) == (10, 0)
+    assert {row.lane: row.time_ns for row in parts.stages} == {"decode": 10, "stream": 25}
+    assert next(row for row in parts.stages if row.lane == "stream").share is None
 
 
 def test_work_done_ahead_is_seen_when_its_frames_are_decoded():
@@ -238,19 +219,7 @@ def test_work_done_ahead_is_seen_when_its_frames_are_decoded():
     assert track.wall_row[:].sum() == pytest.approx(1100)
 
 
-def test_a_replaced_cost_law_starts_the_track_again():
-    spans = spans_of([(0, 1000, 2, 0, 1, 10), (0, 1000, 0, 0, 1)])
-    session = fake_session(spans, STAGES, {(2, 0): Cost({"gemm": Linear(10_000)})})
-    track = tracked(session)
-    assert track.categories_ns[0, 0] == pytest.approx(100 / 1.1, abs=1)
-    session.costs[2, 0] = Cost({"gemm": Linear(20_000)})
-    session.generation += 1
-    track.update(session)
-    assert track.categories_ns[0, 0] == pytest.approx(200 / 1.1, abs=1)
-    assert track.n_frames == 1
-
-
-def test_each_epoch_has_its_own_law_and_threads():
+def test_each_epoch_has_its_law_and_a_replaced_one_starts_the_track_again():
     spans = spans_of([(0, 1000, 2, 0, 1), (0, 1000, 0, 0, 1), (1000, 1000, 2, 1, 1), (1000, 1000, 0, 1, 1)])
     spans["epoch"][2:] = 1
     costs = {(2, 0): Cost({"gemm": Linear(10_000)}), (2, 1): Cost({"gemm": Linear(50_000)})}
@@ -259,12 +228,15 @@ def test_each_epoch_has_its_own_law_and_threads():
     assert track.categories_ns[:, 0] == pytest.approx([100 / 1.1, 500 / 1.1], abs=1)
     (row,) = breakdown(session, track=track).stages
     assert row.flops == 60_000
-    session.costs[2, 1] = Cost(working_set_bytes=5.0)
-    (row,) = breakdown(session).stages
-    assert (row.flops, row.bytes_min, row.evidence) == (None, None, "–")
-    del session.costs[2, 1]
-    (row,) = breakdown(session).stages
-    assert (row.flops, row.verdict, row.evidence) == (None, None, "–")
+    session.costs[2, 0] = Cost({"gemm": Linear(20_000)})
+    session.generation += 1
+    track.update(session)
+    assert track.categories_ns[:, 0] == pytest.approx([200 / 1.1, 500 / 1.1], abs=1)
+    # Where an epoch has none, or an empty one, nothing is known of the stage.
+    for empty in (Cost(working_set_bytes=5.0), None):
+        session.costs = {(2, 0): costs[2, 0]} | ({(2, 1): empty} if empty else {})
+        (row,) = breakdown(session).stages
+        assert (row.flops, row.bytes_min, row.verdict, row.evidence) == (None, None, None, "–")
 
 
 def test_audio_counts_utterances_by_their_decoded_part():

@@ -26,27 +26,25 @@ from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 
 US = 1_000
-LAUNCH_NS = 6_000.0
-
-
-def roof(kind: str, name: str, value: float, size: int = 0, dtype: str = "float32") -> Roof:
-    return Roof(kind, name, dtype, 1, size, value, value, value, "")
 
 
 TABLE = RoofTable(
-    (
-        roof(RATE, "gemm.torch@cuda", 50e12),
-        roof(RATE, "exp.torch@cuda", 1e12),
-        roof(BANDWIDTH, "read@cuda", 2e12, 1 << 16),
-        roof(BANDWIDTH, "read@cuda", 1e12, 1 << 26),
-        roof(BANDWIDTH, "to_device.pinned@cuda", 5e9, 1 << 12),
-        roof(BANDWIDTH, "to_device.pinned@cuda", 20e9, 1 << 24),
-        roof(BANDWIDTH, "from_device.pageable@cuda", 4e9, 1 << 12),
-        roof(OVERHEAD, "launch@cuda", LAUNCH_NS, dtype=""),
-        roof(OVERHEAD, "held@cuda", 1_500.0, dtype=""),
-        roof(OVERHEAD, "barrier@cuda", 50.0, dtype=""),
-        roof(LATENCY, "chase@cuda", 200.0, 1 << 20, dtype=""),
-        roof(LATENCY, "chase@cuda", 800.0, 1 << 28, dtype=""),
+    tuple(
+        Roof(kind, f"{name}@cuda", "float32" if kind in (RATE, BANDWIDTH) else "", 1, size, value, value, value, "")
+        for kind, name, value, size in (
+            (RATE, "gemm.torch", 50e12, 0),
+            (RATE, "exp.torch", 1e12, 0),
+            (BANDWIDTH, "read", 2e12, 1 << 16),
+            (BANDWIDTH, "read", 1e12, 1 << 26),
+            (BANDWIDTH, "to_device.pinned", 5e9, 1 << 12),
+            (BANDWIDTH, "to_device.pinned", 20e9, 1 << 24),
+            (BANDWIDTH, "from_device.pageable", 4e9, 1 << 12),
+            (OVERHEAD, "launch", 6_000.0, 0),
+            (OVERHEAD, "held", 1_500.0, 0),
+            (OVERHEAD, "barrier", 50.0, 0),
+            (LATENCY, "chase", 200.0, 1 << 20),
+            (LATENCY, "chase", 800.0, 1 << 28),
+        )
     )
 )
 
@@ -55,6 +53,7 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
     """Four pieces of work of `ns` on a device with `cost` each; pinned `copies`, pageable ones `back`, 1 ms each."""
     recorder = Recorder(FakeClock(1_000_000))
     path = tmp_path / "device.asrs"
+    tmp_path.mkdir(exist_ok=True)
     about = {EVENTS: {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}}
     with SessionWriter(path, recorder, about) as writer:
         recorder.lane("decode", decode=True)
@@ -66,8 +65,7 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
         down = recorder.stage("transfer.to host", "transfer", TRANSFER_WORK)
         for stage_of_copies in (up, down):
             recorder.cost(stage_of_copies, 0, TRANSFER_COST)
-        for i in range(4):
-            at = 10_000_000 * (i + 1)
+        for i, at in enumerate(range(10_000_000, 50_000_000, 10_000_000)):
             lane.put(stage, at, at + ns, 16 * i, 16, 1000)
         for begin, way, sizes in ((1, up, copies), (6, down, back)):
             for i, size in enumerate(sizes):
@@ -94,7 +92,7 @@ def row_of(session: Session) -> Any:
     return next(row for row in breakdown(session).stages if row.name == "score.exp")
 
 
-def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path):
+def test_many_small_kernels_are_launch_bound_and_those_of_a_graph_one_launch_and_a_time_each(tmp_path):
     with recorded(tmp_path, law(10), 64 * US) as session:
         row = row_of(session)
         assert row.verdict == LAUNCH_BOUND
@@ -103,12 +101,8 @@ def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path):
         assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
         assert "launches 10 kernels per block" in row.sentence
         assert row.defect is None
-
-
-def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path):
-    made = law(1)
-    graph = replace(made, calls={**made.calls, "held@cuda": Linear(fixed=30)})
-    with recorded(tmp_path, graph, 64 * US) as session:
+    graph = replace(law(1), calls={"launch@cuda": Linear(fixed=1.0), "held@cuda": Linear(fixed=30)})
+    with recorded(tmp_path / "graph", graph, 64 * US) as session:
         row = row_of(session)
         # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
         assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
@@ -131,8 +125,7 @@ def test_what_a_thread_waits_for_is_latency(tmp_path):
         assert row.defect is None
     # Farther away a load takes longer, which is more than there was time for.
     far = replace(waits, accesses=(Accesses(Linear(per_frame=100.0), float(1 << 28), CHASE),))
-    (tmp_path / "device.asrs").unlink()
-    with recorded(tmp_path, far, 400 * US) as session:
+    with recorded(tmp_path / "far", far, 400 * US) as session:
         assert row_of(session).parts.likely["latency"] == pytest.approx(4 * 399 * US, rel=0.01)
 
 
@@ -163,7 +156,7 @@ def test_launches_behind_which_the_device_works_cost_nothing(tmp_path):
         row = row_of(session)
         assert row.verdict == "bandwidth-bound"
         assert row.parts.likely["calls"] == 0.0
-    with recorded(tmp_path / "..", law(10), 3 * US) as session:
+    with recorded(tmp_path / "short", law(10), 3 * US) as session:
         row = row_of(session)
         assert row.parts.likely["calls"] <= 4 * 2 * US
         assert row.defect is None
@@ -188,19 +181,14 @@ def test_copies_are_held_against_the_roof_of_their_size(tmp_path):
 
 
 def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path):
+    track: Any = SimpleNamespace(
+        n_frames=1, tiles=0, misplaced=0, stages=StageSums(),
+        wall_row=SimpleNamespace(total=lambda *_: 1e9), total_ns=lambda *_: [0.0] * len(CATEGORIES),
+    )  # fmt: skip
     with recorded(tmp_path, law(0), 64 * US) as session:
-        track: Any = SimpleNamespace(
-            n_frames=1,
-            tiles=0,
-            misplaced=0,
-            stages=StageSums(),
-            wall_row=SimpleNamespace(total=lambda *_: 1e9),
-            total_ns=lambda *_: [0.0] * len(CATEGORIES),
-        )
         with_events = recorder_cost(session, track).perturbation
-        session.meta.pop(EVENTS)
-        without = recorder_cost(session, track).perturbation
-    assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / 1e9)
+        del session.meta[EVENTS]
+        assert with_events - recorder_cost(session, track).perturbation == pytest.approx((100 * 2_000 + 50_000) / 1e9)
 
 
 STAND_IN = device_roofs.Device("cuda", "cuda", lambda: None)

@@ -15,6 +15,7 @@ from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 from profiler.machine.sampler import Sampler, watching
 from tests.each import each
+from tests.waiting import wait_until
 
 
 def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -> Path:
@@ -44,41 +45,29 @@ def test_zones_are_named_after_what_they_lie_in(tmp_path):
     assert "package-1.core" in reason
 
 
-def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path):
+def test_energy_counts_from_the_first_reading_over_the_turn_and_until_the_zone_goes_away(tmp_path):
     folder = zone(tmp_path, "intel-rapl:0", "package-0", 900, most=999)
-    (read,) = energy.readings(tmp_path).values()
-    assert read() == {"energy.package-0_joules": 0.0}
-    (folder / "energy_uj").write_text("950")
-    assert read()["energy.package-0_joules"] == pytest.approx(50e-6)
-    (folder / "energy_uj").write_text("10")  # 950 … 999, 0 … 10
-    assert read()["energy.package-0_joules"] == pytest.approx(110e-6)
-
-
-def test_a_machine_without_zones_or_with_those_of_root_says_why(tmp_path, monkeypatch):
-    assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
-    here, reason = energy.probe(tmp_path / "nowhere")
-    assert not here
-    assert "nowhere" in reason
-    zone(tmp_path, "intel-rapl:0", "package-0", 900)
-
-    def forbidden(path: Path) -> int:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(energy, "_number", forbidden)
-    here, reason = energy.probe(tmp_path)
-    assert not here
-    assert "root" in reason
-    assert energy.readings(tmp_path) == {}
-
-
-def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path):
-    folder = zone(tmp_path, "intel-rapl:0", "package-0", 900)
     watcher = Sampler(Sink(), more=energy.readings(tmp_path))
-    assert "energy.package-0_joules" in watcher.read()
+    for energy_uj, joules in ((900, 0.0), (950, 50e-6), (10, 110e-6)):  # 950 … 999, 0 … 10
+        (folder / "energy_uj").write_text(f"{energy_uj}")
+        assert watcher.read()["energy.package-0_joules"] == pytest.approx(joules)
     os.unlink(folder / "energy_uj")
     values = watcher.read()
     assert "energy.package-0_joules" not in values
     assert "process.rss_bytes" in values
+
+
+def test_a_machine_without_zones_or_with_those_of_root_says_why(tmp_path, monkeypatch):
+    def forbidden(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
+    zone(tmp_path, "intel-rapl:0", "package-0", 900)
+    monkeypatch.setattr(energy, "_number", forbidden)
+    for root, word in ((tmp_path / "nowhere", "nowhere"), (tmp_path, "root")):
+        here, reason = energy.probe(root)
+        assert (here, word in reason) == (False, True)
+    assert energy.readings(tmp_path) == {}
 
 
 # -- accelerator --------------------------------------------------------------------------------
@@ -151,14 +140,14 @@ class FakeNvml:
         return query
 
 
-def test_a_device_tells_its_figures_with_units():
-    nvml = FakeNvml(count=1)
+def test_a_device_tells_its_figures_with_units_and_one_that_it_does_not_report_is_requested_once():
+    nvml = FakeNvml()
     with accelerator.devices(nvml) as found:
-        assert found.names == ["New GPU"]
-        values: dict[str, float] = {}
-        for read in found.readings().values():
-            values |= read()
-    assert values == {
+        assert found.names == ["New GPU", "Old GPU"]
+        watcher = Sampler(Sink(), process=False, more=found.readings())
+        for _ in range(3):
+            values = watcher.read()
+    assert {name: value for name, value in values.items() if name.startswith("gpu")} == {
         "gpu0.busy_percent": 40,
         "gpu0.memory_busy_percent": 7,
         "gpu0.memory_used_bytes": 1 << 30,
@@ -168,61 +157,34 @@ def test_a_device_tells_its_figures_with_units():
         "gpu0.clock_mhz": 1980,
         "gpu0.pcie_sent_bytes_per_s": 3e6,
         "gpu0.pcie_received_bytes_per_s": 5e6,
+        "gpu1.temperature_celsius": 61,
     }
+    assert [nvml.asked.count(f"PowerUsage{device}") for device in (0, 1)] == [3, 1]
     assert nvml.open == 0
 
 
-def test_a_figure_that_a_device_does_not_report_is_requested_once():
-    nvml = FakeNvml()
-    with accelerator.devices(nvml) as found:
-        assert found.names == ["New GPU", "Old GPU"]
-        watcher = Sampler(Sink(), process=False, more=found.readings())
-        for _ in range(3):
-            values = watcher.read()
-    assert {name for name in values if name.startswith("gpu1")} == {"gpu1.temperature_celsius"}
-    assert len([name for name in values if name.startswith("gpu0")]) == 9
-    assert nvml.asked.count("PowerUsage1") == 1
-    assert nvml.asked.count("PowerUsage0") == 3
-
-
-@each(
-    "nvml, says",
-    [
-        (FakeNvml(start=12), "no NVIDIA driver"),
-        (FakeNvml(start=9), "not loaded"),
-        (FakeNvml(start=4), "may not access"),
-        (FakeNvml(start=99), "does not start"),
-        (FakeNvml(count=0), "no device"),
-    ],
-)
-def test_without_a_device_the_reason_is_one_sentence(nvml, says):
+@each("start, count, says", [
+    (12, 2, "no NVIDIA driver"), (9, 2, "not loaded"), (4, 2, "may not access"), (99, 2, "does not start"),
+    (None, 0, "no device"),
+])  # fmt: skip
+def test_without_a_device_the_reason_is_one_sentence(start, count, says, monkeypatch):
+    nvml = FakeNvml(count, start)
     with pytest.raises(accelerator.Unavailable, match=says), accelerator.devices(nvml):
         pytest.fail("there is nothing to open")
     assert nvml.open == 0
-
-
-def test_without_the_package_the_reason_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(accelerator, "PACKAGE", "a_package_that_nobody_has")
     here, reason = accelerator.probe()
-    assert not here
-    assert "pip install" in reason
+    assert (here, "pip install" in reason) == (False, True)
 
 
 def test_watching_samples_everything(tmp_path, monkeypatch):
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
-    nvml = FakeNvml()
+    nvml, called, sink = FakeNvml(), list[int](), Sink()
     monkeypatch.setattr(accelerator, "_library", lambda: nvml)
     monkeypatch.setattr(energy.readings, "__defaults__", (tmp_path,))
-    called = []
-    sink = Sink()
+    wanted = {"gpu0.power_watts", "energy.package-0_joules", "process.rss_bytes"}
     with watching(sink, also=lambda: called.append(1)):
-        deadline = time.monotonic() + 20
-        names: set[str] = set()
-        while time.monotonic() < deadline and not (called and {"gpu0.power_watts", "energy.package-0_joules"} <= names):
-            time.sleep(0.01)
-            names = {name for _, values in sink.rows for name in values}
-    assert {"gpu0.power_watts", "energy.package-0_joules", "process.rss_bytes"} <= names
-    assert called
+        wait_until(lambda: bool(called) and wanted <= {name for _, values in sink.rows for name in values})
     assert nvml.open == 0
     rows = len(sink.rows)
     time.sleep(0.05)
@@ -232,21 +194,19 @@ def test_watching_samples_everything(tmp_path, monkeypatch):
 # -- devices of a machine --------------------------------------------------------------------------
 
 
-def test_devices_have_name_uuid_and_driver(tmp_path):
+def test_devices_have_name_uuid_and_driver(tmp_path, monkeypatch):
     new, old = accelerator.gpus(FakeNvml(), tmp_path)
     assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
     assert new["uuid"] == NEW
     # CUDA counts the fastest first, and torch leaves out what NVML writes before the number.
     uuids = [old["uuid"], new["uuid"]]
     assert accelerator.place_of("AAAAAAAA-1111", uuids) == 1
-    assert accelerator.place_of("cccccccc-3333", uuids) is None
-    assert accelerator.place_of("", uuids) is None
+    assert accelerator.place_of("cccccccc-3333", uuids) is accelerator.place_of("", uuids) is None
 
-
-def test_devices_by_the_drivers_files(tmp_path, monkeypatch):
     def absent(_: object) -> Any:
         raise accelerator.Unavailable("not here")
 
+    # Without the library, the driver's files.
     monkeypatch.setattr(accelerator, "devices", absent)
     assert accelerator.gpus(driver=tmp_path) == []
     card = tmp_path / "gpus" / "0000:01:00.0"
@@ -258,14 +218,10 @@ def test_devices_by_the_drivers_files(tmp_path, monkeypatch):
 
 def test_roofs_belong_to_a_device_and_its_driver(monkeypatch):
     assert accelerator.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
+    device = {"name": "A", "driver": "1"}
+    cases = [([], {}), ([device], {}), ([device | {"name": "B"}], {}), ([device | {"driver": "2"}], {})]
     names = set()
-    for devices, chosen in (
-        ([], {}),
-        ([{"name": "A", "driver": "1"}], {}),
-        ([{"name": "B", "driver": "1"}], {}),
-        ([{"name": "A", "driver": "2"}], {}),
-        ([{"name": "A", "driver": "1"}], {"CUDA_VISIBLE_DEVICES": "1"}),
-    ):
+    for devices, chosen in [*cases, ([device], {"CUDA_VISIBLE_DEVICES": "1"})]:
         monkeypatch.setattr(accelerator, "gpus", lambda result=devices: result)
         monkeypatch.setattr(accelerator, "chosen", lambda result=chosen: result)
         assert describe.describe().get("gpus", []) == devices
@@ -290,8 +246,6 @@ def test_power_is_instantaneous_where_the_device_reports_it():
 
 
 def test_a_run_measures_its_device(tmp_path, monkeypatch):
-    from profiler.machine.roofs import calibration
-
     asked: list[list[str]] = []
     launch = Roof(OVERHEAD, "launch@cuda", "", 1, 0, 6e3, 6e3, 6e3, "ns")
 
@@ -303,7 +257,6 @@ def test_a_run_measures_its_device(tmp_path, monkeypatch):
     monkeypatch.setattr(calibration, "plan", lambda *_, **__: [])
     monkeypatch.setattr(calibration, "measure", measure)
     assert calibration.load_or_measure(1) == RoofTable()
-    assert asked == []
     for _ in range(2):
         found = calibration.load_or_measure(1, device=True)
         assert found.overhead_ns("launch@cuda") == 6e3

@@ -24,7 +24,6 @@ V1_DOCKER = (
 )
 MEMORY = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory"
 
-
 CGROUP = "sys/fs/cgroup"
 
 
@@ -261,33 +260,27 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue):
     queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
         assert waiting.readable
-        assert waiting.waited_ns() == 0
-        queue.write_text("9000 1000 4\n")
-        assert waiting.waited_ns() == 300
-        assert waiting.waited_ns() == 0
         # Numbers may be long, and a kernel that counts anew takes nothing back.
-        queue.write_text(f"{2**63} {2**62} {2**40}\n")
-        assert waiting.waited_ns() == 2**62 - 1000
-        queue.write_text("1 2 3\n")
-        assert waiting.waited_ns() == 0
+        for text, waited_ns in (
+            ("5000 700 3", 0), ("9000 1000 4", 300), ("9000 1000 4", 0),
+            (f"{2**63} {2**62} {2**40}", 2**62 - 1000), ("1 2 3", 0),
+        ):  # fmt: skip
+            queue.write_text(f"{text}\n")
+            assert waiting.waited_ns() == waited_ns
     assert not waiting.readable
     waiting.close()
 
 
 def test_a_thread_with_its_processor(queue, monkeypatch):
-    away = 0
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
-    monkeypatch.setattr(run_queue, "_away_ns", lambda: (0, away))
+    monkeypatch.setattr(run_queue, "_away_ns", lambda: (0, 0))
     queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
-        queue.write_text("9000 1000 4\n")
-        away = 4_000
-        assert waiting.waited_ns() == 0
-        away = 8_000
-        assert waiting.waited_ns() == 300, "what was left out counts the next time"
-        queue.write_text("9000 1500 4\n")
-        away = 12_000
-        assert waiting.waited_ns() == 0
+        # What was left out counts the next time.
+        for away_ns, queued, waited_ns in ((4_000, 1000, 0), (8_000, 1000, 300), (12_000, 1500, 0)):
+            monkeypatch.setattr(run_queue, "_away_ns", lambda ns=away_ns: (0, ns))
+            queue.write_text(f"9000 {queued} 4\n")
+            assert waiting.waited_ns() == waited_ns
 
 
 @pytest.mark.parametrize("text", [None, "", "5000", "a b c"])

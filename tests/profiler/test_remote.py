@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -55,6 +55,12 @@ def stream_of(path: Path, position: str = "{}") -> bytes:
     pieces: list[bytes] = []
     send.send(path, send.position_of(position), pieces.append)
     return b"".join(pieces)
+
+
+def rest_of(path: Path, out: Path) -> bytes:
+    """What the copy `out` lacks."""
+    with closing(Copy.reopen(out)) as copy:
+        return stream_of(path, wire.msgspec.json.encode(copy.position).decode())
 
 
 def sending(stream: bytes, folder: Path) -> Host:
@@ -114,16 +120,15 @@ def count(path: Path, table: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(small, tmp_path, no_waiting):
+def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(link, "WAITS_S", (0.0,) * 20)
     # Rounds of a few rows, so that links end before, within and after them.
     size = len(stream_of(small))
     places = random.Random(1).sample(range(size // 4), 20)
     (tmp_path / "plan").write_text("\n".join(map(str, [3, 11, *places[2:]])))
     out, drops = tmp_path / "here.asrs", list[str]()
     host = Host("gpu", (sys.executable, str(DOUBLE), str(tmp_path / "plan")))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(link, "WAITS_S", (0.0,) * 20)
-        assert Following(host, str(small), out, progress=drops.append).run() == "closed"
+    assert Following(host, str(small), out, progress=drops.append).run() == "closed"
     assert drops == ["the link to gpu dropped; trying again"] * len(drops)
     assert len(drops) > 5  # the last ones may never come: all is there
     assert contents(out) == contents(small)
@@ -168,10 +173,9 @@ def test_what_came_stays_and_is_continued(small, tmp_path, monkeypatch):
         assert session.state == "failed"
         assert "does not come back" in session.meta["problem"]
         assert len(session.stages) == 5
-    with closing(Copy.reopen(out)) as copy:
-        position = wire.msgspec.json.encode(copy.position).decode()
-    assert len(stream_of(small, position)) < len(stream) * 2 / 3
-    Following(sending(stream_of(small, position), tmp_path), str(small), out, resume=True).run()
+    rest = rest_of(small, out)
+    assert len(rest) < len(stream) * 2 / 3
+    Following(sending(rest, tmp_path), str(small), out, resume=True).run()
     assert contents(out) == contents(small)
     assert state_of(out) == "closed"
 
@@ -206,13 +210,6 @@ Rows = list[tuple[list[Value], bytes]]
 Attack = Callable[[Rows], object]
 
 
-def rows_of(stream: bytes) -> Iterator[tuple[list[Value], bytes]]:
-    try:
-        yield from frames(io.BytesIO(stream))
-    except wire.Dropped:
-        return
-
-
 def first(rows: Rows, table: str, nth: int = 0) -> tuple[list[Value], bytes]:
     return [row for row in rows if row[0][0] == table][nth]
 
@@ -245,27 +242,18 @@ def put(*values: Value) -> Attack:
 ATTACKS: dict[str, tuple[Attack, str]] = {
     "another format version": (cell("hello", 1, 3), "sends sessions of format version 3"),
     "another protocol": (cell("hello", 0, 2), r"\(protocol 2\)"),
-    "no version": (cell("hello", 1, "2"), "its first frame is no greeting"),
-    "an endless session id": (cell("hello", 3, "x" * 10_000), "10,000 characters"),
     "no greeting": (lambda rows: rows.__delitem__(0), "its first frame is no greeting"),
     "a table that does not exist": (put("sqlite_master", 1, "x"), "a table that no session has: sqlite_master"),
-    "a table by number": (put(7, 1), "a table that no session has: 7"),
     "an empty frame": (put(), "an empty frame"),
     "a stage of text": (cell("stage", 0, "0"), "where a number below 512 belongs"),
     "a stage out of order": (cell("stage", 0, 3), "row 3 of stage after row -1"),
     "a stage twice": (again("stage"), "row 0 of stage after row 4"),
     "a clock that goes back": (again("clock"), "row 1 of clock after row"),
-    "a marker twice": (again("marker"), "of marker after row"),
-    "an utterance twice": (again("utterance"), "of utterance after row"),
     "a law twice": (again("cost"), "of cost after row"),
-    "peaks twice": (again("peaks"), "of peaks after row"),
     "a block twice": (again("block"), "do not follow those before"),
-    "readings twice": (again("sample"), "do not follow those before"),
     "a block of a huge count": (cell("block", 1, 1 << 62), "do not follow those before"),
     "a block of no lane": (cell("block", 0, 9), "belong to nothing"),
-    "a block of a lane of text": (cell("block", 0, "0"), "belong to nothing"),
     "half a record": (blob("block", lambda data: data[:-1]), "belong to nothing"),
-    "no records": (blob("block", lambda data: b""), "belong to nothing"),
     "spans of no stage": (blob("block", lambda data: b"\xff" * len(data)), "a span with impossible values"),
     "a reading of no quantity": (cell("sample", 0, 5), "belong to nothing"),
     "half a wave": (blob("peaks", lambda data: data + b"x"), "an impossible length"),
@@ -275,7 +263,6 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "an utterance of text": (cell("utterance", 4, "many"), "where a count belongs"),
     "words of another kind": (cell("utterance", 9, '{"a": 1}'), "JSON of another kind"),
     "too few columns": (put("marker", 9, 99), "that no recording writes"),
-    "too many columns": (put("clock", 99, 1, 1, 1), "that no recording writes"),
     "a text where a number is stored": (cell("calibration", 7, "x"), "where a number belongs"),
     "a flag of text": (cell("lane", 3, "yes"), "that no recording writes"),
     "a law that is none": (cell("cost", 3, "[1]"), "cost|law"),
@@ -285,14 +272,15 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "an endless name": (put("stage", 5, "x" * 20_000, "search", "[]"), "20,000 characters"),
     "a state that is none": (lambda rows: rows.__setitem__(-1, (["commit", "lost"], b"")), "its state is"),
     "a log that does not go on": (put("log", 0, "a"), "out of order"),
-    "a log of numbers": (put("log", 5, 5), "out of order"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_hostile_row_ends_in_a_sentence(name, small, tmp_path):
     attack, sentence = ATTACKS[name]
-    rows = list(rows_of(stream_of(small)))
+    rows: Rows = []
+    with suppress(wire.Dropped):
+        rows.extend(frames(io.BytesIO(stream_of(small))))
     attack(rows)
     stream = MAGIC + b"".join(frame(values, data) for values, data in rows)
     out = tmp_path / "here.asrs"
@@ -309,13 +297,10 @@ def test_a_hostile_row_ends_in_a_sentence(name, small, tmp_path):
     "stream, sentence",
     [
         (b"Welcome to gpu!\nYou have mail.\n", "other text before the session: Welcome to gpu!"),
-        (b"\x1b[2J" + MAGIC, "other text"),
         (MAGIC + wire.HEAD.pack(1 << 62, 10), "a frame of 4,611,686,018,427,387,904 bytes"),
         (MAGIC + wire.HEAD.pack(100, 97), "a frame of 100 bytes, 97 of them JSON"),
         (MAGIC + wire.HEAD.pack(3, 0), "a frame of 3 bytes"),
         (MAGIC + wire.HEAD.pack(wire.MAX_FRAME, wire.MAX_JSON + 1), "of them JSON"),
-        (MAGIC + wire.HEAD.pack(6, 2) + b"{}", "a frame that is no row"),
-        (MAGIC + wire.HEAD.pack(9, 5) + b"[[1]]", "a frame that is no row"),
         (MAGIC + wire.HEAD.pack(10, 6) + b"[true]", "a frame that is no row"),
         (MAGIC + wire.HEAD.pack(6, 2) + b"\xff\xff", "a frame that is no row"),
     ],
@@ -384,9 +369,7 @@ def test_a_full_disk_here_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert state_of(out) == "failed"
     assert count(out, "stage") == 5
-    with closing(Copy.reopen(out)) as copy:
-        position = wire.msgspec.json.encode(copy.position).decode()
-    Following(sending(stream_of(long, position), tmp_path), "there", out, resume=True).run()
+    Following(sending(rest_of(long, out), tmp_path), "there", out, resume=True).run()
     assert contents(out) == contents(long)
 
 
@@ -405,8 +388,6 @@ def test_a_file_removed_meanwhile_is_a_sentence(small, tmp_path):
         ("echo 'sh: 1: asrscope: not found' >&2; exit 127", "^gpu has no asrscope on the PATH of commands over ssh"),
         ("echo 'ssh: connect to host gpu port 22: Connection timed out' >&2; exit 255",
          r"^gpu cannot be reached: ssh: connect to host gpu port 22: Connection timed out\."),
-        ("echo 'Permission denied (publickey).' >&2; exit 255",
-         r"^gpu cannot be reached: Permission denied \(publickey\)\."),
         ("exit 255", "^gpu cannot be reached: ssh gave no reason"),
         ("echo 'asrscope: x.asrs: there is no such file' >&2; exit 2", r"^gpu: x\.asrs: there is no such file\."),
         ("printf '\\033[2Jx\\n' >&2; exit 1", r"^gpu: \\x1b\[2Jx\."),
@@ -428,7 +409,6 @@ def test_a_machine_that_does_not_answer_is_a_sentence(script, sentence, tmp_path
         (("sh", "-c", "yes y | tr -d '\\n' | head -c 1000000"), "no answer of asrscope: yyy"),
         (("printf", "%s", '{"session": "x.asrs", "pid": 1}'), "no name of a session: x.asrs"),
         (("printf", "%s", '{"session": "/x\\u001b.asrs", "pid": 1}'), "no name of a session"),
-        (("printf", "%s", '{"session": 1, "pid": 1}'), "no answer of asrscope"),
         (("sh", "-c", "echo 'asrscope: unrecognized arguments: --protocol=1.2; `asrscope --help`' >&2; exit 2"),
          r"an older asrscope, without `asrscope record`; install"),
         (("no-such-ssh",), "gpu cannot be reached: there is no no-such-ssh here"),

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from profiler_sessions import BLOCKS, record
 
+from profiler.session import recover
 from profiler.session.files import alive, identity, own_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -24,6 +25,8 @@ from tests.each import each
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
+
+SPANS = 1 + BLOCKS * 7  # of what `record` makes
 
 # Says after each round how many spans a reader has seen in the file; a reader sees what is committed.
 CHILD = """
@@ -135,11 +138,11 @@ def test_another_process_of_the_same_number_is_not_the_writer():
 def crashed_copy(tmp_path: Path) -> Path:
     """A crashed session of this process's making: its files as they are while it records."""
     writer = record(tmp_path / "live.asrs", writer=None)
-    (tmp_path / "crashed").mkdir()
     wait_until_written(writer)
     copy = tmp_path / "crashed" / "s.asrs"
-    for source, target in zip((writer.path, own_files(writer.path).wal), (copy, own_files(copy).wal), strict=True):
-        shutil.copyfile(source, target)
+    copy.parent.mkdir()
+    shutil.copyfile(writer.path, copy)
+    shutil.copyfile(own_files(writer.path).wal, own_files(copy).wal)
     # The writer in the copy's own description is this process, which lives: say it is another one.
     writer.close()
     return copy
@@ -165,7 +168,7 @@ def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path):
     wal.write_bytes(kept)
     with Session.open(copy) as session:
         assert session.state == "crashed"
-        assert len(session.spans) == 1 + BLOCKS * 7
+        assert len(session.spans) == SPANS
 
 
 @pytest.mark.usefixtures("dead_writer")
@@ -173,8 +176,6 @@ def test_a_crash_in_a_read_only_folder(tmp_path, monkeypatch):
     copy = crashed_copy(tmp_path)
     files = (copy, own_files(copy).wal)
     before = [file.read_bytes() for file in files]
-    from profiler.session import recover
-
     fold = recover._fold
 
     def refuse(path: Path) -> None:
@@ -187,16 +188,14 @@ def test_a_crash_in_a_read_only_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(recover, "_fold", refuse)
     session = Session.open(copy)
     private = session._located.private
-    assert session.path == copy
-    assert session.state == "crashed"
-    assert len(session.spans) == 1 + BLOCKS * 7
+    assert (session.path, session.state, len(session.spans)) == (copy, "crashed", SPANS)
     session.close()
     assert not private.exists()
     assert [file.read_bytes() for file in files] == before
 
 
-def put_until_failed(writer: SessionWriter, recorder: Recorder) -> None:
-    stage, lane = recorder.stage("s", "search"), recorder.lane("a")
+def put_until_failed(writer: SessionWriter) -> None:
+    stage, lane = writer.recorder.stage("s", "search"), writer.recorder.lane("a")
     number = itertools.count()
 
     def put_some() -> bool:
@@ -208,15 +207,14 @@ def put_until_failed(writer: SessionWriter, recorder: Recorder) -> None:
 
 
 def test_a_full_disk_stops_the_file_not_the_program(tmp_path):
-    recorder = Recorder()
-    writer = SessionWriter(tmp_path / "s.asrs", recorder, {})
+    writer = SessionWriter(tmp_path / "s.asrs", Recorder(), {})
     pages = writer._connection.execute("PRAGMA page_count").fetchone()[0]
     writer._connection.execute(f"PRAGMA max_page_count = {pages + 40}")
-    put_until_failed(writer, recorder)
+    put_until_failed(writer)
     first = writer.failed
     assert "the disk is full" in str(first)
     assert "\n" not in str(first)
-    lane = recorder.lanes[0]
+    (lane,) = writer.recorder.lanes
     for i in range(200_000):
         lane.put(0, i, i)
         if i % 20_000 == 0:
@@ -227,19 +225,17 @@ def test_a_full_disk_stops_the_file_not_the_program(tmp_path):
     assert writer.failed is first
     with Session.open(writer.path) as session:
         assert session.state == "failed"
-        count = len(session.spans)
-        assert count > 0
-        assert session.spans["work0"].tolist() == list(range(count))
+        assert len(session.spans) > 0
+        check(session, 0)
 
 
 def test_a_removed_folder_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", 0.0)
     folder = tmp_path / "f"
     folder.mkdir()
-    recorder = Recorder()
-    writer = SessionWriter(folder / "s.asrs", recorder, {})
+    writer = SessionWriter(folder / "s.asrs", Recorder(), {})
     shutil.rmtree(folder)
-    put_until_failed(writer, recorder)
+    put_until_failed(writer)
     assert "was removed or replaced" in str(writer.failed)
     writer.close()
     assert not folder.exists()
@@ -292,7 +288,7 @@ def test_a_change_cut_short_by_a_kill_is_taken_back(small):
     with Session.open(small) as session:
         assert session.state == "closed"
         assert session.notes == []
-        assert len(session.spans) == 1 + BLOCKS * 7
+        assert len(session.spans) == SPANS
     assert not journal.exists()
     assert small.read_bytes() == before
 
@@ -332,7 +328,7 @@ def test_the_wal_of_another_session_is_not_read(small, tmp_path):
     writer.close()
     with Session.open(small) as session:
         assert session.state == "closed"
-        assert len(session.spans) == 1 + BLOCKS * 7
+        assert len(session.spans) == SPANS
 
 
 def wait_until_written(writer: SessionWriter) -> None:
@@ -392,7 +388,7 @@ def test_kill_9_while_folding_loses_nothing(tmp_path):
         killed += done.returncode == -signal.SIGKILL
         with Session.open(copy) as session:
             assert session.state == "crashed"
-            assert len(session.spans) == 1 + BLOCKS * 7
+            assert len(session.spans) == SPANS
         if "opened" in done.stdout:
             break
     assert killed > 2

@@ -22,7 +22,6 @@ from profiler.analysis.track import CostTrack
 from profiler.session.format.grow import Growing, sweep
 from profiler.session.model import LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
-from tests.each import each
 
 STAGES = [
     Stage(0, "decode.block", "decode"),
@@ -65,62 +64,48 @@ def recording(seed: int, blocks: int) -> np.ndarray:
     return spans
 
 
-class Plain:
-    """The sums, span by span."""
-
-    def __init__(self, spans: np.ndarray) -> None:
-        self._rows = []
-        for span in spans[spans["stage"] > 0]:
+def plain_sums(spans: np.ndarray, first: int | None, last: int | None) -> dict[Any, np.ndarray]:
+    """The sums of a stretch, span by span."""
+    sums: dict[Any, np.ndarray] = {}
+    for span in spans[spans["stage"] > 0]:
+        key = (int(span["lane"]), int(span["stage"]), int(span["epoch"]))
+        begin, frames = int(span["first_frame"]), max(int(span["frames"]), 1)
+        part = 1.0
+        if first is not None and last is not None:
+            part = max(min(begin + frames, last) - max(begin, first), 0) / frames
+        if part:
             row = [span["duration_ns"], 1, span["frames"], *(span[f"work{i}"] for i in range(3))]
-            values = np.array([*map(float, row)])
-            key = (int(span["lane"]), int(span["stage"]), int(span["epoch"]))
-            begin, frames = int(span["first_frame"]), max(int(span["frames"]), 1)
-            self._rows.append((key, begin, frames, values))
-
-    def within(self, first: int | None, last: int | None) -> dict[Any, np.ndarray]:
-        sums: dict[Any, np.ndarray] = {}
-        for key, begin, frames, values in self._rows:
-            part = 1.0
-            if first is not None and last is not None:
-                part = max(min(begin + frames, last) - max(begin, first), 0) / frames
-            if part:
-                sums[key] = sums.get(key, 0.0) + part * values
-        return sums
+            sums[key] = sums.get(key, 0.0) + part * np.array([*map(float, row)])
+    return sums
 
 
-def answers(track: CostTrack, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
+def answers(track: CostTrack, session: Any, first: int | None, last: int | None) -> dict[Any, np.ndarray]:
     sums = track.stages
     found = sums.totals() if first is None or last is None else sums.within(session.spans, first, last)
     return {key: np.array([s.time, s.calls, s.frames, *s.work]) for key, s in found}
 
 
-def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
-    assert got.keys() == wanted.keys()
-    for key, values in wanted.items():
-        np.testing.assert_allclose(got[key], values, rtol=1e-9, atol=1e-6)
-
-
 @settings(deadline=None, max_examples=12)
 @given(st.integers(0, 10**9), st.integers(0, 60), st.lists(st.integers(0, 200), max_size=6))
 def test_any_stretch_equals_the_plain_sum(seed, blocks, cuts):
+    draw = random.Random(seed)
+    stretches = [(None, None), *(sorted((draw.randint(0, 700), draw.randint(0, 700))) for _ in range(20))]
+    spans = recording(seed, blocks)
+    session = fake_session(spans, STAGES, COSTS, lanes=LANES)
     # Chunks of four spans, so that small recordings have many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage_sums, "CHUNK", 4)
-        spans = recording(seed, blocks)
-        session = fake_session(spans, STAGES, COSTS, lanes=LANES)
-        whole, pieces, plain = tracked(session), CostTrack(), Plain(spans)
+        track, pieces = tracked(session), CostTrack()
         for cut in [*sorted(cuts), len(spans)]:
             pieces.update(fake_session(spans[:cut], STAGES, COSTS, lanes=LANES))
-        draw = random.Random(seed)
-        for _ in range(60):
-            first = draw.randint(0, 700)
-            last = draw.randint(first, 700)
-            same(answers(whole, session, first, last), plain.within(first, last))
-        same(answers(whole, session, None, None), plain.within(None, None))
-        for stretch in ((None, None), (7, 260)):
-            got, wanted = answers(pieces, session, *stretch), answers(whole, session, *stretch)
-            assert {key: values.tobytes() for key, values in got.items()} == {
-                key: values.tobytes() for key, values in wanted.items()
+        for stretch in stretches:
+            got, wanted = answers(track, session, *stretch), plain_sums(spans, *stretch)
+            assert got.keys() == wanted.keys()
+            for key, values in wanted.items():
+                np.testing.assert_allclose(got[key], values, rtol=1e-9, atol=1e-6)
+            again = answers(pieces, session, *stretch)
+            assert {key: values.tobytes() for key, values in again.items()} == {
+                key: values.tobytes() for key, values in got.items()
             }
 
 
@@ -180,18 +165,12 @@ def test_spans_that_arrive_late_find_their_place():
     row.spans = spans_of_lod([100, 200, 50, 150, 300], [10] * 5, [1] * 5)
     for numbers in ([0, 1], [2, 3], [4]):
         row.add(np.array(numbers), np.full(len(numbers), 6, np.uint8))
-    assert [span.start_ns for span in row.within(0, 1000)] == [50, 100, 150, 200, 300]
-    assert [span.number for span in row.within(0, 1000)] == [2, 0, 3, 1, 4]
+    assert [(span.start_ns, span.number) for span in row.within(0, 1000)] == [
+        (50, 2), (100, 0), (150, 3), (200, 1), (300, 4),
+    ]  # fmt: skip
     assert row.busy(np.array([0.0, 60.0, 1000.0])).sum(axis=1).tolist() == [10.0, 40.0]
-
-
-@each("t_ns, number", [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
-def test_the_span_under_a_moment(t_ns, number):
-    row = SpanRow(RowKey("stages", 0))
-    row.spans = spans_of_lod([10, 30], [10, 10], [0, 0])
-    row.add(np.arange(2), np.zeros(2, np.uint8))
-    found = row.span_at(t_ns)
-    assert (None if found is None else found.number) == number
+    under = [row.span_at(t_ns) for t_ns in (49, 50, 59, 65, 300)]
+    assert [span and span.number for span in under] == [None, 2, 2, None, 4]
 
 
 def test_frames_and_times_of_blocks_are_mapped_both_ways():
@@ -206,21 +185,6 @@ def test_frames_and_times_of_blocks_are_mapped_both_ways():
     assert timeline.frames_at(np.array([0.0, 200.0, 350.0, 900.0])).tolist() == [0, 8, 24, 32]
     assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
     assert timeline.extent_ns == (100, 400)
-
-
-def test_between_blocks_times_lie_on_a_line():
-    """As `np.interp` has it, also where two blocks meet at one frame or one moment, and beyond the ends."""
-    random = np.random.default_rng(5)
-    timeline = Timeline()
-    frames, times = (np.cumsum(random.integers(0, 3, 500)).astype(np.float64) for _ in range(2))
-    timeline._frames.extend(frames)
-    timeline._times.extend(times)
-    timeline._reached, timeline._end_ns = frames[-1] + 5, times[-1] + 7
-    at = np.concatenate([frames, frames + 0.3, [-5.0, 1e6]])
-    frames, times = np.append(frames, frames[-1] + 5), np.append(times, times[-1] + 7)
-    np.testing.assert_allclose(timeline.ns_at(at), np.interp(at, frames, times), atol=1e-9)
-    np.testing.assert_allclose(timeline.frames_at(at), np.interp(at, times, frames), atol=1e-9)
-    assert Timeline().ns_at(at).tolist() == [0.0] * len(at)
 
 
 # -- stretches of frames that are alike hold what an array with a value per frame would hold -------
@@ -241,9 +205,8 @@ def spread_of(batch: list[Run], rows: int = ROWS) -> Spread:
     spans = np.zeros(len(batch), SPAN)
     spans["first_frame"], spans["frames"] = zip(*(run[:2] for run in batch), strict=True)
     spread = Spread(spans)
-    amounts = np.array([run[2] for run in batch]) / GRAINS
     for row in range(rows):
-        spread.give(row, amounts[:, row])
+        spread.give(row, np.array([run[2][row] for run in batch]) / GRAINS)
     return spread
 
 
@@ -268,10 +231,9 @@ def test_answers_are_those_of_an_array(taken, data):
         wanted = plain(taken[: i + 1]) / GRAINS
         end = wanted.shape[1]
         assert store.frames == end
-        first = data.draw(st.integers(0, end))
-        last = data.draw(st.integers(first, end))
-        at = np.sort(data.draw(st.lists(st.floats(0, end), min_size=1, max_size=9)))
-        areas = store.area(range(ROWS), np.array(at))
+        first, last = sorted(data.draw(st.tuples(*[st.integers(0, end)] * 2)))
+        at = np.array(sorted(data.draw(st.lists(st.floats(0, end), min_size=1, max_size=9))))
+        areas = store.area(range(ROWS), at)
         for number, frames in enumerate(wanted):
             row = store.row(number, end)
             assert np.array_equal(row[first:last], frames[first:last])
@@ -281,9 +243,7 @@ def test_answers_are_those_of_an_array(taken, data):
                 highest = first + int(np.argmax(frames[first:last]))
                 assert row.highest(first, last) == (highest, frames[highest])
             before = np.concatenate([[0.0], np.cumsum(frames)])
-            whole = at.astype(np.int64)
-            parts = np.append(frames, 0.0)[whole] * (at - whole)
-            assert areas[number] == pytest.approx(before[whole] + parts)
+            assert areas[number] == pytest.approx(np.interp(at, np.arange(end + 1), before))
 
 
 @given(batches, st.randoms(use_true_random=False))
@@ -343,22 +303,17 @@ def in_memory(values: np.ndarray) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
-def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before():
+@pytest.mark.parametrize("place", ["a folder", "none"])
+def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before(place, tmp_path, monkeypatch):
+    if place == "none":
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
     kept, wanted = Growing(np.int64), np.arange(300_000)
     for part in np.array_split(wanted, 77):
         kept.extend(part)
         sweep()
-    assert in_memory(kept.view) < kept.view.nbytes / 8
+    assert place == "none" or in_memory(kept.view) < kept.view.nbytes / 8
     np.testing.assert_array_equal(kept.view, wanted)
-
-
-def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
-    kept = Growing(np.int64)
-    kept.extend(np.arange(300_000))
-    sweep()
-    np.testing.assert_array_equal(kept.view, np.arange(300_000))
 
 
 def test_rows_may_be_written_to_after_a_sweep():
@@ -367,11 +322,7 @@ def test_rows_may_be_written_to_after_a_sweep():
     for first, count, amount in ((0, frames, 3), (0, 5, 7), (frames // 2, 9, 11), (frames - 9, 9, 1)):
         for begin in range(first, first + count, 1024):
             names = np.arange(begin, min(begin + 1024, first + count))
-            spans = np.zeros(len(names), SPAN)
-            spans["first_frame"], spans["frames"] = names, 1
-            spread = Spread(spans)
-            spread.give(0, np.full(len(names), float(amount)))
-            store.add(spread)
+            store.add(spread_of([(name, 1, [amount * int(GRAINS)]) for name in names], rows=1))
         wanted[first : first + count] += amount
         store.mix((1,), 2, {0: (1.0,)}, anew=True)
         assert store.row(0, frames).total(3, frames - 2) == wanted[3:-2].sum()

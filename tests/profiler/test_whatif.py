@@ -75,11 +75,7 @@ def test_amdahl(prediction, factors, wanted):
     assert scaled.predicted_ns == pytest.approx(wanted, abs=0.1)
     assert scaled.wall_ns == 100_000
     assert len(scaled.assumptions) == len(factors)
-
-
-def test_a_factor_that_acts_on_nothing_says_so(prediction):
-    (sentence,) = whatif.scaled(prediction, [("transfer", 0.0)]).assumptions
-    assert "took no time in this session" in sentence
+    assert ("took no time in this session" in scaled.assumptions[0]) == (wanted == 100_000)
 
 
 def test_unknown_names_and_bad_factors_are_one_sentence(prediction):
@@ -94,16 +90,6 @@ def test_unknown_names_and_bad_factors_are_one_sentence(prediction):
             whatif.scaled(prediction, [("search", factor)])
 
 
-def test_stages_change_as_they_did_where_both_settings_were_tried(prediction):
-    changed = whatif.changed(prediction, {"score.a": 5.0}, {"score.a": 1.0}, "scoring")
-    times = {line.name: line.predicted_ns for line in changed.lines}
-    assert times["score.a"] == pytest.approx(8_000)
-    # Tried with neither: it stays, as does all that is no scoring.
-    assert (times["score.b"], times["search.emit"], times["overhead"]) == (20_000, 30_000, 10_000)
-    assert changed.predicted_ns == pytest.approx(68_000)
-    assert changed.assumptions == ()
-
-
 def test_what_other_programs_took_is_a_part_of_every_stage():
     stages = [Stage(0, "decode.block", "decode", ("other_programs_ns",)), *STAGES[1:]]
     spans = spans_of([(0, 40_000, 1, 0, 10), (0, 80_000, 0, 0, 10, 20_000)])
@@ -113,18 +99,16 @@ def test_what_other_programs_took_is_a_part_of_every_stage():
     assert [line.predicted_ns for line in scaled.lines] == pytest.approx([30_000, 30_000], abs=0.1)
 
 
-def test_stages_come_and_go_with_settings(prediction):
-    before, after = {"score.a": 2.0, "score.b": 2.0}, {"score.a": 2.0, "score.c": 1.0}
+def test_stages_change_as_they_did_where_both_settings_were_tried(prediction):
+    before, after = {"score.a": 5.0, "score.b": 1.0}, {"score.a": 1.0, "score.c": 1.0}
     changed = whatif.changed(prediction, before, after, "scoring")
-    times = {line.name: line.predicted_ns for line in changed.lines}
-    assert times["score.a"] == pytest.approx(40_000)
-    assert times["score.b"] == 0.0
-    # The session's scoring took 60 µs for 4: the newcomer's 1 become 15.
-    assert times["score.c"] == pytest.approx(15_000)
-    assert "score.c" in changed.assumptions[0]
-    assert [line.name for line in changed.lines] == [
-        "score.a", "score.b", "score.c", "search.emit", "overhead",
-    ]  # fmt: skip
+    # The session's scoring took 60 µs for 6: the newcomer's 1 become 10. What was tried with neither stays.
+    assert {line.name: line.predicted_ns for line in changed.lines} == pytest.approx(
+        {"score.a": 8_000, "score.b": 0, "score.c": 10_000, "search.emit": 30_000, "overhead": 10_000}
+    )
+    assert [line.name for line in changed.lines] == ["score.a", "score.b", "score.c", "search.emit", "overhead"]
+    (sentence,) = changed.assumptions
+    assert "score.c" in sentence
 
 
 # -- a verdict is confirmed by what only it predicts -----------------------------------------------
@@ -209,12 +193,8 @@ def test_weighing(verdict, measured, agrees):
     found = weigh("block ×2", "block 8 → 16", verdict, BLOCK, measured)
     assert found.agrees is agrees
     json.dumps(found.as_dict(), allow_nan=False)
-
-
-def test_a_change_that_all_answer_alike_says_nothing():
-    found = weigh("x", "", "compute-bound", dict.fromkeys(BLOCK, 1.0), Ratio(0.6, 0.5, 0.7))
-    assert found.agrees is None
-    assert "says nothing" in found.why
+    alike = weigh("x", "", "compute-bound", dict.fromkeys(BLOCK, 1.0), Ratio(0.6, 0.5, 0.7))
+    assert (alike.agrees, "says nothing" in alike.why) == (None, True)
 
 
 def change(agrees: bool | None) -> Perturbation:
@@ -251,7 +231,6 @@ def known(wide: float = 0.0, **ns: float) -> Parts:
     [
         # What the window showed as "instruction", with these figures beside it.
         (between(latency=(34, 36, 41), instructions=(19, 21, 26)), "latency-bound"),
-        (between(latency=(36, 39, 46), instructions=(18, 20, 28)), "latency-bound"),
         (between(latency=(20, 36, 41), instructions=(19, 21, 26)), "mixed"),
         (between(bandwidth=(40, 50, 60), instructions=(20, 40, 41)), "mixed"),
         (between(bandwidth=(41, 50, 60), instructions=(20, 40, 41)), "bandwidth-bound"),
@@ -329,22 +308,11 @@ def test_verdicts_of_a_recording(duration, cost, hot, verdict, grade):
     assert found.replays == (10 if hot is not None else 0)
 
 
-def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst():
-    found = row(20_000, Cost({"gemm:int8": Linear(1e6)}), 1.0)
-    assert (found.verdict, found.evidence) == ("undecided", "D")
-    assert found.sentence.endswith("; not measured here: gemm:int8.")
-
-
-def test_the_sentence_is_plain():
-    assert row(900_000, law(gemm=40e6, read=1e7), 0.7).sentence == (
-        "Moves 10 MB per block at 11.1 GB/s; 900 µs per block: 48 % waiting on memory bandwidth, "
-        "40 % arithmetic (at peak rate), 12 % instructions (beyond the arithmetic)."
-    )
-
-
-def test_scattered_work_says_what_a_unit_of_it_takes():
-    cost = replace(law(chase=8), scattered=True)
-    assert "20 ns per arc; " in row(1_000, cost, 0.5).sentence
+def test_the_sentence_tells_the_parts_and_what_a_unit_of_scattered_work_takes():
+    told = row(900_000, law(gemm=40e6, read=1e7), 0.7).sentence
+    for part in ("10 MB per block at 11.1 GB/s", "48 % waiting on memory bandwidth", "40 % arithmetic"):
+        assert part in told
+    assert "20 ns per arc; " in row(1_000, replace(law(chase=8), scattered=True), 0.5).sentence
 
 
 def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool():
@@ -359,6 +327,9 @@ def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool():
 
 
 def test_what_is_not_known_is_said_and_not_zero():
+    unnamed = row(20_000, Cost({"gemm:int8": Linear(1e6)}), 1.0)
+    assert (unnamed.verdict, unnamed.evidence) == ("undecided", "D")
+    assert unnamed.sentence.endswith("; not measured here: gemm:int8.")
     unknown = judge(Evidence(5_000.0, 5, 5))
     assert (unknown.verdict, unknown.evidence) == (None, "–")
     assert unknown.sentence == "Takes 1 µs per frame; what it computes is not modelled."
