@@ -110,11 +110,8 @@ def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
     assert set(spans["first_frame"].tolist()) == {100}
     assert set(spans["work0"].tolist()) == {len(made.features(speech)[::2])}
     assert names.keys() - {"frontend.fbank"} == made.costs().keys()
-
-
-@needs_hama
-def test_operations_and_bytes_follow_the_outputs_of_a_call():
-    profile = front_end_of().profile
+    # Operations and bytes follow the outputs of a call.
+    profile = made.profile
     costs = profile.costs(1)
     linear, square = (costs[f"score.{name}"].operations["gemm"] for name in ("backbone 3", "export_attn_layers 1"))
     assert linear.per_work[0] > 0 == linear.per_work[1]
@@ -295,39 +292,26 @@ def damaged(folder: Path, change: Callable[[Any], None]) -> Path:
     return folder
 
 
-def begun_with(text: str) -> Callable[[Any], None]:
-    """Put these nodes before all others."""
+def adding(nodes: str, scores: str = "log_probs") -> Callable[[Any], None]:
+    """Put `nodes` behind all others; those before them give `scores`."""
 
     def change(graph: Any) -> None:
         from onnx import parser
 
-        more = parser.parse_graph(f"more () => () <int64[1] axis = {{0}}, bool sure = {{1}}> {{ {text} }}")
-        kept = list(graph.node)
-        del graph.node[:]
-        graph.node.extend([*more.node, *kept])
-        graph.initializer.extend(more.initializer)
-
-    return change
-
-
-def ended_with(operator: str) -> Callable[[Any], None]:
-    """Put a branch after the scores, one side of it by `operator`."""
-
-    def change(graph: Any) -> None:
-        from onnx import parser
-
-        shape = f"float[N,T4,{len(SYMBOLS)}]"
-        graph.node[-2].output[0] = "first"
-        branches = ", ".join(
-            f"{name}_branch = {name} () => ({shape} {name}) {{ {name} = {kind}(first) }}"
-            for name, kind in (("then", operator), ("else", "Identity"))
-        )
-        text = f"more () => ({shape} log_probs) <bool sure = {{1}}> {{ log_probs = If (sure) <{branches}> }}"
-        more = parser.parse_graph(text)
+        more = parser.parse_graph(f"more () => () <int64[1] axis = {{0}}, bool sure = {{1}}> {{ {nodes} }}")
+        graph.node[-2].output[0] = scores
         graph.node.extend(more.node)
         graph.initializer.extend(more.initializer)
 
     return change
+
+
+def branch(operator: str) -> Callable[[Any], None]:
+    then, otherwise = (
+        f"{name} () => (float[N,T4,5] {name}) {{ {name} = {kind}(first) }}"
+        for name, kind in (("same", "Identity"), ("other", operator))
+    )
+    return adding(f"log_probs = If (sure) <then_branch = {then}, else_branch = {otherwise}>", "first")
 
 
 def first_weights(**fields: Any) -> Callable[[Any], None]:
@@ -338,19 +322,14 @@ def first_weights(**fields: Any) -> Callable[[Any], None]:
     return change
 
 
-SIZED_BY_SPEECH = """
-whole = Cast<to=7>(x)
-size = ReduceMax<keepdims=0>(whole)
-sizes = Unsqueeze(size, axis)
-much = ConstantOfShape(sizes)
-"""
+SIZED = "t = Cast<to=7>(x) s = ReduceMax<keepdims=0>(t) sizes = Unsqueeze(s, axis) much = ConstantOfShape(sizes)"
 DAMAGE: list[tuple[Callable[[Any], None], str]] = [
-    (begun_with(SIZED_BY_SPEECH), "makes a tensor of a size that depends on the speech"),
-    (begun_with("y = Loop<body = body () => () {}>(axis, sure)"), r"holds a graph of its own \(a branch or a loop\)"),
+    (adding(SIZED), "makes a tensor of a size that depends on the speech"),
+    (adding("y = Loop<body = body () => () {}>(axis, sure)"), r"holds a graph of its own \(a branch or a loop\)"),
     (first_weights(data_location=1, external_data=[{"key": "location", "value": "/etc/passwd"}]), "in another file"),
     (first_weights(raw_data=np.full(8 * 80 * 3, np.nan, np.float32).tobytes()), "value that is not a finite number"),
     (lambda graph: graph.ClearField("output"), "has no input or no output"),
-    (ended_with("RandomUniformLike"), "is random"),
+    (branch("RandomUniformLike"), "is random"),
 ]
 
 
@@ -361,7 +340,7 @@ def test_graphs_that_a_net_cannot_have_are_refused(change, sentence, tmp_path):
 
 
 def test_a_branch_is_read(tmp_path):
-    opening.open_model(of(damaged(tmp_path, ended_with("Identity"))))
+    opening.open_model(of(damaged(tmp_path, branch("Identity"))))
 
 
 @pytest.mark.slow

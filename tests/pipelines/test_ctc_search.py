@@ -218,7 +218,8 @@ def test_a_net_with_states_decodes_a_stream(short, tmp_path):
     folder, grammar = write(tmp_path / "net", "streaming"), tmp_path / "phrases.txt"
     plain = config(**{"model_directory": str(folder), "graph.grammar": str(grammar)})
     streaming = assign(plain, {"stream.chunk_ms": 100})
-    whole, stream = (whole_runs.run(c, [short], tmp_path / "a.asrs").result.utterances for c in (plain, streaming))
+    whole = whole_runs.run(plain, [short]).result.utterances
+    stream = whole_runs.run(streaming, [short], tmp_path / "a.asrs").result.utterances
     assert any(u.hypothesis for u in whole)
     assert [u.hypothesis for u in stream] == [u.hypothesis for u in whole]
     with closing(Session.open(tmp_path / "a.asrs")) as session:

@@ -16,7 +16,6 @@ from pipelines.search.viterbi import Viterbi
 from profiler.analysis.attribution import REPLAYED, HotReplays
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
-from profiler.spans import TILING
 from tests.each import each
 from tests.pipelines import whole_runs
 
@@ -113,24 +112,21 @@ def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempP
 
 def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded):
     with closing(Session.open(recorded)) as session:
-        names = {number: stage.name for number, stage in session.stages.items()}
+        whole_runs.assert_tiled(session)
+        names = np.array([session.stages[n].name for n in session.spans["stage"].tolist()])
         groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
-        tiles = session.spans[np.isin(groups, TILING)]
-        leaves = session.spans[np.isin(groups, ("scoring", "search"))]
-        parts = breakdown(session)
-    blocks = {int(t["first_frame"]): t for t in tiles if names[int(t["stage"])] == "decode.block"}
+        tiles = session.spans[names == "decode.block"]
+        leaves = session.spans[np.isin(groups, ("scoring", "search")) & (names != "search.backtrace")]
+    frames = {int(tile["first_frame"]): int(tile["frames"]) for tile in tiles}
     seen = set()
     for leaf in leaves:
-        tile = blocks.get(int(leaf["first_frame"]))
-        if names[int(leaf["stage"])] == "search.backtrace" or tile is None or tile["frames"] < TALLIED_FROM:
+        stage, first = int(leaf["stage"]), int(leaf["first_frame"])
+        if frames.get(first, 0) < TALLIED_FROM:
             continue  # the short end of an utterance is recorded frame by frame
-        key = int(leaf["stage"]), int(leaf["first_frame"])
-        assert key not in seen
-        seen.add(key)
-        assert leaf["frames"] == tile["frames"]
-        assert leaf["start_ns"] >= tile["start_ns"]
-        assert leaf["start_ns"] + leaf["duration_ns"] <= tile["start_ns"] + tile["duration_ns"]
-    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+        assert (stage, first) not in seen
+        seen.add((stage, first))
+        assert leaf["frames"] == frames[first]
+    assert seen
 
 
 def test_the_requested_senones_are_computed_and_looked_up(recorded):

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Value
 from pipelines.run.control import Change, Control
 from pipelines.run.live_changes import LiveChanges, PendingChange
+from pipelines.run.session_run import Outcome
 from pipelines.scoring import frames
 from profiler.errors import Cancelled
 from profiler.session.facts import COMPILING
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import Person, ask
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 
 @dataclass
@@ -143,10 +143,15 @@ def join_preparing(person: Person) -> None:
             thread.join(PATIENCE_S)
 
 
-def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
+CODEBOOK = (32, "frames.rule", "conditional"), (48, "frames.skip", 2)
+"""Changes of which the second needs a codebook: the rule alone does nothing while every frame is scored."""
+
+
+def run(folder: Path, out: Path, *changes: tuple[int, str, Any], **watched: Callable[[Person], object]) -> Outcome:
+    """A run of two files, while which settings change at frames."""
     files = [folder / name for name in ("01-slt-morning.flac", "08-kal16-short.flac")]
-    said = folder / "transcripts.tsv"
-    return whole_runs.run(config, files, out, control, transcripts=said)
+    person = Person(*(ask(*change) for change in changes), **watched)
+    return whole_runs.run(whole_runs.QUICK, files, out, person, transcripts=folder / "transcripts.tsv")
 
 
 def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
@@ -164,8 +169,7 @@ def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
     rules: list[dict[str, Value]] = [{"gmm.senones": rule} for rule in ("active", "active-ci", "ci")]
     whole_runs.compiled(quick, *rules, {"gmm.selection.enabled": True})
     path = tmp_path / "layers.asrs"
-    outcome = run(quick, bundled_speech, path, Person(*(ask(*change) for change in changes)))
-    assert outcome.state == "closed"
+    assert run(bundled_speech, path, *changes).state == "closed"
     with closing(Session.open(path)) as session:
         markers = [m for m in session.markers if m.kind == "option"]
         assert len(markers) == 9
@@ -186,80 +190,57 @@ def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
 
 @pytest.mark.slow
 def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, bundled_speech, tmp_path, monkeypatch):
-    whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 3})
-    made = frames.Conditional._make
-    gate = threading.Event()
-
-    def prepare(self: Any, size: int, progress: Any, cancelled: Any) -> Any:
-        assert gate.wait(PATIENCE_S)
-        return made(self, size, progress, cancelled)
-
-    monkeypatch.setattr(frames.Conditional, "_make", prepare)
+    whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 2})
+    make, gate = frames.Conditional._make, threading.Event()
+    monkeypatch.setattr(frames.Conditional, "_make", lambda *about: gate.wait(PATIENCE_S) and make(*about))
 
     def later(person: Person) -> None:
         if person.frame >= 200:
             gate.set()
             join_preparing(person)
 
-    changes = (32, "frames.rule", "conditional"), (48, "frames.skip", 3), (64, "block", 8)
-    person = Person(*(ask(*change) for change in changes), then=later)
     path = tmp_path / "slow.asrs"
-    run(quick, bundled_speech, path, person)
+    run(bundled_speech, path, *CODEBOOK, (64, "block", 8), then=later)
     with closing(Session.open(path)) as session:
         rule, skip, block = session.markers
-        # The rule alone does nothing while every frame is scored.
-        assert rule.applied_frame - rule.asked_frame <= quick.block
-        assert block.applied_frame - block.asked_frame <= quick.block
+        for at_once in (rule, block):
+            assert at_once.applied_frame - at_once.asked_frame <= quick.block
         assert 48 <= skip.asked_frame <= 48 + quick.block
         assert 200 <= skip.applied_frame <= 200 + 2 * quick.block
         assert rule.epoch < block.epoch < skip.epoch
         tree = session.configs[-1].tree
-        assert (tree["frames"]["skip"], tree["block"]) == (3, 8)
-        names = {number: stage.name for number, stage in session.stages.items()}
-        used = np.array([names[n] for n in session.spans["stage"].tolist()])
-        assert (used == "score.frames").any()
-        before = session.spans["first_frame"] < skip.applied_frame
-        assert not (before & (used == "score.frames")).any()
+        assert (tree["frames"]["skip"], tree["block"]) == (2, 8)
+        copies = [session.stages[n].name == "score.frames" for n in session.spans["stage"].tolist()]
+        assert session.spans["first_frame"][copies].min() >= skip.applied_frame
 
 
-def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
-    quick, bundled_speech, tmp_path, monkeypatch
-):
+def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(bundled_speech, tmp_path, monkeypatch):
     def prepare(*_: Any) -> Any:
         raise OSError("the cache is gone")
 
     monkeypatch.setattr(frames.Conditional, "_make", prepare)
-    changes = (32, "frames.rule", "conditional"), (48, "frames.skip", 2), (200, "search.beam", 12.0)
-    person = Person(*(ask(*change) for change in changes), then=join_preparing)
     path = tmp_path / "failed.asrs"
-    outcome = run(quick, bundled_speech, path, person)
-    assert outcome.state == "closed"
-    assert person.config.frames.skip == 1
+    assert run(bundled_speech, path, *CODEBOOK, (200, "search.beam", 12.0), then=join_preparing).state == "closed"
     with closing(Session.open(path)) as session:
-        (error,) = [m for m in session.markers if m.kind == "error"]
-        assert error.text == "frames.skip=2 could not be made ready: the cache is gone"
-        (skip,) = [m for m in session.markers if m.key == "frames.skip"]
-        assert skip.applied_frame is None
-        (beam,) = [m for m in session.markers if m.key == "search.beam"]
-        assert beam.applied_frame is not None
+        (error,) = [m.text for m in session.markers if m.kind == "error"]
+        assert error == "frames.skip=2 could not be made ready: the cache is gone"
+        applied = {m.key: m.applied_frame is not None for m in session.markers if m.kind == "option"}
+        assert applied == {"frames.rule": True, "frames.skip": False, "search.beam": True}
         assert session.configs[-1].tree["frames"]["skip"] == 1
 
 
-def test_a_stop_does_not_wait_for_what_is_being_made(quick, bundled_speech, tmp_path, monkeypatch):
+def test_a_stop_does_not_wait_for_what_is_being_made(bundled_speech, tmp_path, monkeypatch):
     seen: list[str] = []
 
     def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
-        until = time.monotonic() + PATIENCE_S
-        while not cancelled():
-            assert time.monotonic() < until
-            time.sleep(0.001)
+        wait_until(cancelled)
         seen.append("cancelled")
         raise Cancelled
 
     monkeypatch.setattr(frames.Conditional, "_make", prepare)
-    changes = ask(32, "frames.rule", "conditional"), ask(48, "frames.skip", 2)
-    person = Person(*changes, (100, Control.stop))
-    outcome = run(quick, bundled_speech, tmp_path / "stopped.asrs", person)
+    outcome = run(
+        bundled_speech, tmp_path / "a.asrs", *CODEBOOK, then=lambda person: person.frame < 100 or person.stop()
+    )
     assert outcome.state == "stopped"
     assert seen == ["cancelled"]
     assert not [t for t in threading.enumerate() if t.name.startswith("preparing")]

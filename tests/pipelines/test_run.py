@@ -1,6 +1,5 @@
 """Whole runs: the real recogniser on the bundled voices, recorded into sessions."""
 
-import os
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import TILING
 from tests.each import each
-from tests.pipelines.whole_runs import Person, ask, compiled, run
+from tests.pipelines.whole_runs import Person, ask, assert_tiled, compiled, run
 
 
 @pytest.fixture(scope="module")
@@ -89,21 +88,13 @@ def test_the_session_says_what_the_run_did(recorded):
 
 
 def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded):
-    _, path = recorded
-    with closing(Session.open(path)) as session:
-        group = {number: stage.group for number, stage in session.stages.items()}
-        groups = np.array([group[n] for n in session.spans["stage"]])
-        blocks = session.spans[groups == "decode"]
-        tiles = session.spans[np.isin(groups, TILING)]
-        leaves = session.spans[np.isin(groups, ("frontend", "scoring", "search"))]
+    with closing(Session.open(recorded[1])) as session:
+        assert_tiled(session)
+        blocks = session.spans[[session.stages[n].group == "decode" for n in session.spans["stage"]]]
         frames = sum(u.n_frames for u in session.utterances)
-    covered = np.concatenate([np.arange(b["first_frame"], b["first_frame"] + b["frames"]) for b in blocks])
-    np.testing.assert_array_equal(covered, np.arange(frames))
-    starts, ends = tiles["start_ns"], tiles["start_ns"] + tiles["duration_ns"]
-    assert (starts[1:] >= ends[:-1]).all()
-    # Every leaf lies within one tile.
-    at = np.searchsorted(starts, leaves["start_ns"], side="right") - 1
-    assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
+    ends = blocks["first_frame"] + blocks["frames"]
+    assert blocks["first_frame"].tolist() == [0, *ends[:-1]]
+    assert ends[-1] == frames
 
 
 def test_what_the_run_does_for_itself_counts_once(recorded):
@@ -128,14 +119,12 @@ def test_toggles_change_the_work_and_leave_marks(quick, files, tmp_path):
     path = tmp_path / "toggled.asrs"
     run(quick, files, path, control)
     with closing(Session.open(path)) as session:
-        selection, skip = session.markers
-        assert (selection.key, selection.value, selection.epoch) == ("gmm.selection.enabled", True, 1)
-        assert (skip.key, skip.value, skip.epoch) == ("frames.skip", 2, 2)
-        work = {s.name: (n, s.work) for n, s in session.stages.items()}
-        spans = session.spans
+        marks = [(m.key, m.value, m.epoch) for m in session.markers]
+        assert marks == [("gmm.selection.enabled", True, 1), ("frames.skip", 2, 2)]
+        names = np.array([session.stages[n].name for n in session.spans["stage"]])
 
         def per_frame(stage: str, epoch: int) -> float:
-            chosen = spans[(spans["stage"] == work[stage][0]) & (spans["epoch"] == epoch)]
+            chosen = session.spans[(names == stage) & (session.spans["epoch"] == epoch)]
             return float(chosen["work0"].sum() / max(1, chosen["frames"].sum()))
 
         # Selection sums fewer mixture components; skipping evaluates half the Gaussians.
@@ -164,17 +153,15 @@ def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick, files, tmp_p
 
 def test_pace_and_loop_act_while_it_runs(quick, files, tmp_path):
     """A run paced at real time waits; after a request to hurry and to loop it starts over, and idle stays outside."""
-    path = tmp_path / "paced.asrs"
     frames = 120  # of 08-kal16-short
     control = Person(ask(40, "pace", 0), ask(60, "loop", True), (frames + 60, Control.stop))
-    outcome = run(assign(quick, {"pace": 1.0}), files[1:], path, control)
+    outcome = run(assign(quick, {"pace": 1.0}), files[1:], tmp_path / "paced.asrs", control)
     assert outcome.state == "stopped"
-    with closing(Session.open(path)) as session:
+    with closing(Session.open(tmp_path / "paced.asrs")) as session:
         parts = breakdown(session)
-        assert len(session.utterances) == 2
-        assert session.utterances[1].first_frame == session.utterances[0].n_frames
-    assert parts.idle_ns == outcome.result.idle_ns
-    assert parts.idle_ns > 0.2e9
+        first, second = session.utterances
+    assert second.first_frame == first.n_frames
+    assert parts.idle_ns == outcome.result.idle_ns > 0.2e9
     assert parts.wall_ns + parts.idle_ns > 0.3e9
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
@@ -203,13 +190,12 @@ def test_an_impossible_session_path_is_refused_before_anything_is_done(quick, fi
 
 def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(quick, files, tmp_path):
     path = tmp_path / "gone.asrs"
-
-    saboteur = Person((101, lambda _: os.unlink(path)))
+    saboteur = Person((101, lambda _: path.unlink()))
     outcome = run(assign(quick, {"pace": 4.0}), files, path, saboteur, repeat=100)
     assert outcome.state == "failed"
     assert len(outcome.result.utterances) < 5  # nothing is decoded that cannot be recorded
-    assert str(path) in (outcome.problem or "")
-    assert "\n" not in (outcome.problem or "")
+    assert str(path) in outcome.problem
+    assert "\n" not in outcome.problem
 
 
 @pytest.mark.slow

@@ -82,44 +82,34 @@ def room(**sizes):
 
 
 @hypothesis_settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 6), block=st.sampled_from([1, 3, 50]))
-def test_the_true_n_best_of_all_word_sequences(seed, n_frames, block):
+@given(
+    seed=st.integers(0, 100_000),
+    n_frames=st.integers(1, 6),
+    block=st.sampled_from([1, 3, 50]),
+    beam=st.sampled_from([1e4, 1e4, 1.0, 3.0]),
+)
+def test_the_true_n_best_of_all_word_sequences_within_the_beam(seed, n_frames, block, beam):
     graph = random_graph(seed, all_final=False)
     scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
     truth = all_sequences(graph, scores)
     if truth is None:
         return
-    decoder = decoder_of(graph)
+    decoder = decoder_of(graph, lattice_beam=beam)
     words = decode(decoder, scores, block)
     assert decoder.complete == bool(truth)
     if not truth:
         return
-    expected = sorted(truth.values())[:100]
-    assert [h.cost for h in decoder.nbest] == pytest.approx(expected, abs=1e-3)
-    said = [tuple(h.words) for h in decoder.nbest]
-    assert [truth[sequence] for sequence in said] == pytest.approx(expected, abs=1e-3)
-    assert len(set(said)) == len(said)
-    assert truth[tuple(words)] == pytest.approx(expected[0], abs=1e-3)
-    assert decoder.best_cost == pytest.approx(expected[0], abs=1e-3)
-    assert len(decoder.confidences) == len(words)
-
-
-@pytest.mark.slow
-@hypothesis_settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 100_000), beam=st.sampled_from([1.0, 3.0]))
-def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):
-    graph = random_graph(seed, all_final=True)
-    scores = smooth_scores(seed, 6, graph.n_senones, spread=20.0)
-    truth = all_sequences(graph, scores)
-    if not truth:
-        return
-    decoder = decoder_of(graph, lattice_beam=beam)
-    decode(decoder, scores)
     best = min(truth.values())
+    costs, said = [h.cost for h in decoder.nbest], [tuple(h.words) for h in decoder.nbest]
+    assert [truth[sequence] for sequence in said] == pytest.approx(costs, abs=1e-3)
+    assert len(set(said)) == len(said)
     # Costs are float32: what lies on the border may fall to either side.
-    least = sorted(v for v in truth.values() if v <= best + beam - 1e-3)[:100]
-    assert [h.cost for h in decoder.nbest][: len(least)] == pytest.approx(least, abs=1e-3)
-    assert decoder.nbest[-1].cost <= best + beam + 1e-3
+    within = sorted(v for v in truth.values() if v <= best + beam - 1e-3)[:100]
+    assert costs[: len(within)] == pytest.approx(within, abs=1e-3)
+    assert costs[-1] <= best + beam + 1e-3
+    assert truth[tuple(words)] == pytest.approx(best, abs=1e-3)
+    assert decoder.best_cost == pytest.approx(best, abs=1e-3)
+    assert len(decoder.confidences) == len(words)
 
 
 @hypothesis_settings(max_examples=50, deadline=None)

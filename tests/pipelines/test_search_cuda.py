@@ -79,29 +79,23 @@ def test_two_blocks_fit_a_processor_of_an_h100_without_spills(tmp_path, monkeypa
     assert 2 * int(shared[1]) < 100_000
 
 
-def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeypatch):
+def chosen_search():
+    """What a search is made of, and the notices of that."""
     work = DeviceWork(HostDevice(), Recorder(), NullLane())
-    graph = random_graph(3, all_final=True)
-    assert isinstance(choice.search_on(graph, settings(), work), DeviceSearch)
-    assert work.take_notices() == []
-    # As on a machine with a GPU and without numba-cuda.
+    return type(choice.search_on(random_graph(3, all_final=True), settings(), work)), work.take_notices()
+
+
+def test_what_cannot_run_the_kernel_gets_the_search_in_torch_and_a_reason(monkeypatch):
+    assert chosen_search() == (DeviceSearch, [])
+    # As on a machine with a GPU and without numba-cuda, then with it.
     monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
-    assert isinstance(choice.search_on(graph, settings(), work), DeviceSearch)
-    (notice,) = work.take_notices()
-    assert "runs in torch, which is slower: numba-cuda is not installed" in notice
-
-
-def test_a_kernel_that_finds_other_words_is_not_used(monkeypatch):
-    from pipelines.search.device import choice
-
-    monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
-    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(choice, "agrees", lambda device: False)
-    work = DeviceWork(HostDevice(), Recorder(), NullLane())
-    assert isinstance(choice.search_on(random_graph(3, all_final=True), settings(), work), DeviceSearch)
-    (notice,) = work.take_notices()
-    assert notice.endswith("its kernel finds other words than the processor in a trial.")
+    for module, reason in ((None, "numba-cuda is not installed"), (object(), "finds other words than the processor")):
+        monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name, module=module: module)
+        monkeypatch.setattr(choice, "agrees", lambda device: False)
+        search, (notice,) = chosen_search()
+        assert search is DeviceSearch
+        assert "runs in torch, which is slower" in notice
+        assert reason in notice
 
 
 def test_a_driver_that_is_missing_is_one_sentence(monkeypatch):

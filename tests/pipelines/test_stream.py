@@ -30,10 +30,10 @@ from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.fake_clock import FakeClock
-from tests.pipelines.whole_runs import run
+from tests.pipelines.whole_runs import assert_tiled, run
 
 MS = 1_000_000
-SHORT = "08-kal16-short.flac"
+
 CHUNK_MS = 160
 COMPUTE_NS = 7 * MS
 """Of every chunk on the clock of the test."""
@@ -151,7 +151,7 @@ def made(quick: Config) -> tuple[FakeClock, Recorder, Recogniser]:
 
 @pytest.fixture
 def decoded(
-    made: tuple[FakeClock, Recorder, Recogniser], bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
+    made: tuple[FakeClock, Recorder, Recogniser], short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Journal]:
     """Decodes a short utterance; `compute_ns` of each chunk in order, the last for all that follow."""
     clock, recorder, recogniser = made
@@ -169,16 +169,16 @@ def decoded(
         recogniser.config = assign(recogniser.config, {"pace": pace, "stream.chunk_ms": CHUNK_MS, **settings})
         journal = Journal(clock)
         decoder = Decoder(recogniser, recorder, NullLane(), journal, Waiting(clock))
-        decoder.run([Item("a", path or bundled_speech / SHORT, None)])
+        decoder.run([Item("a", path or short, None)])
         return journal
 
     return make
 
 
-@pytest.mark.parametrize("pace", [0.0, 1.0, 2.0])
-def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(decoded, bundled_speech, pace):
+@each("pace", [0.0, 1.0, 2.0])
+def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(decoded, short, pace):
     stream = decoded(pace, COMPUTE_NS).stream
-    seconds = soundfile.info(bundled_speech / SHORT).duration
+    seconds = soundfile.info(short).duration
     n = -(-round(seconds * 1000) // CHUNK_MS)
     audio = [*range(CHUNK_MS * MS, n * CHUNK_MS * MS, CHUNK_MS * MS), round(seconds * 1e9)]
     assert stream["audio_ns"] == audio
@@ -202,27 +202,22 @@ def test_a_slow_chunk_makes_the_ones_after_it_queue(decoded):
 def test_partial_results_come_at_the_times_that_the_session_has(decoded):
     """At pace 1 the clock of the test is that of a person who watches."""
     journal = decoded(1.0, COMPUTE_NS)
-    shown = [ns + journal.partials[0][0] - journal.stream["shown_ns"][0] for ns in journal.stream["shown_ns"]]
-    assert [ns for ns, _ in journal.partials] == shown[:-1]
+    shown, times = np.array(journal.stream["shown_ns"]), [ns for ns, _ in journal.partials]
+    assert times == (shown[:-1] - shown[0] + times[0]).tolist()
     words: list[str] = []
-    texts = dict(zip(range(len(shown)), (text for _, text in journal.partials), strict=False))
+    texts = [*(text for _, text in journal.partials), "yes of course"]
     for chunk, kept, tail in journal.stream["changes"]:
         words = [*words[:kept], *(word for word, _, _ in tail)]
-        assert texts.get(chunk, "yes of course").split() == words
+        assert texts[chunk].split() == words
     assert words == ["yes", "of", "course"]
     changed = [chunk for chunk, _, _ in journal.stream["changes"]]
     assert all(a < b for a, b in pairwise(changed))
 
 
-def sound_and_quiet(folder: Path) -> tuple[F32, F32, int]:
-    """A sentence, a second of silence, and their rate."""
-    sound, rate = soundfile.read(folder / SHORT, dtype="float32")
-    return sound, np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32), rate
-
-
-def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, bundled_speech, tmp_path):
-    """Twice the sentence with a second of silence between: rule 2 or 3 ends the first after its silence."""
-    sound, quiet, rate = sound_and_quiet(bundled_speech)
+def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, short, tmp_path):
+    """Twice the sentence with a second of silence between: rule 2 ends the first after its silence."""
+    sound, rate = soundfile.read(short, dtype="float32")
+    quiet = np.random.default_rng(1).normal(0, 1e-4, rate)
     path = tmp_path / "twice.wav"
     soundfile.write(path, np.concatenate([sound, quiet, sound]), rate)
     stream = decoded(0.0, COMPUTE_NS, path=path, **{"stream.rule2_cost": 100.0}).stream
@@ -254,40 +249,13 @@ def test_the_five_rules_with_the_defaults_of_kaldi(frames, silence, cost, rule):
     assert endpoint(Stream(), search, frames) == rule  # type: ignore[arg-type]
 
 
-def test_the_search_knows_the_silence_at_the_end_of_its_path(made, bundled_speech):
-    _, _, recogniser = made
-    sound, quiet, _ = sound_and_quiet(bundled_speech)
-
-    def silence(samples: F32) -> int:
-        features = recogniser.frontend.features(samples)
-        recogniser.search.start(0)
-        recogniser.scorer.reset()
-        for begin in range(0, len(features), 16):
-            block = features[begin : begin + 16]
-            recogniser.search.advance(recogniser.scorer.score(block, begin, NullLane()), begin)
-        words = recogniser.search.partial()
-        assert [word for word, _, _ in words] == ["yes", "of", "course"]
-        return recogniser.search.silence  # type: ignore[union-attr]
-
-    alone, followed = silence(sound), silence(np.concatenate([sound, quiet]))
-    assert followed - alone == pytest.approx(100, abs=10)
-
-
-def test_a_session_keeps_the_stream_and_its_tiles(quick, bundled_speech, tmp_path):
-    path = tmp_path / "stream.asrs"
-    config = assign(quick, {"stream.chunk_ms": 40})
-    run(config, [bundled_speech / SHORT], path)
-    with closing(Session.open(path)) as session:
+def test_a_session_keeps_the_stream_and_its_tiles(quick, short, tmp_path):
+    run(assign(quick, {"stream.chunk_ms": 40}), [short], tmp_path / "stream.asrs")
+    with closing(Session.open(tmp_path / "stream.asrs")) as session:
         about = session.meta["stream/1"]
         assert about["chunk_ms"] == 40
-        stages = [session.stages[n] for n in session.spans["stage"]]
-        names = [stage.name for stage in stages]
-        assert names.count("decode.chunk") == len(about["audio_ns"])
-        tiles = session.spans[[name in ("decode.utterance", "decode.chunk", "decode.block") for name in names]]
-        ends = tiles["start_ns"] + tiles["duration_ns"]
-        assert (tiles["start_ns"][1:] >= ends[:-1]).all()
-        leaves = session.spans[[stage.group in ("frontend", "scoring", "search") for stage in stages]]
-        at = np.searchsorted(tiles["start_ns"], leaves["start_ns"], side="right") - 1
-        assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
+        chunks = [session.stages[n].name for n in session.spans["stage"]].count("decode.chunk")
+        assert chunks == len(about["audio_ns"])
+        assert_tiled(session)
         assert session.utterances[0].done
         assert not session.notes

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from pipelines import config as settings
 from pipelines.audio import loading
 from pipelines.config import Config, Value, assign, presets
@@ -17,6 +19,8 @@ from pipelines.run import compiling
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, RunOrder, execute
 from profiler.arrays import Array
+from profiler.session.reader import Session
+from profiler.spans import TILING
 
 
 def run(
@@ -63,6 +67,17 @@ class Person(Control):
 def ask(frame: int, key: str, value: object) -> tuple[int, Callable[[Control], object]]:
     """For `Person`: at `frame`, a setting is to change."""
     return frame, lambda control: control.ask(key, value)  # type: ignore[arg-type]
+
+
+def assert_tiled(session: Session) -> None:
+    """Tiles follow each other, and every leaf lies within one."""
+    groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
+    tiles = session.spans[np.isin(groups, TILING)]
+    leaves = session.spans[np.isin(groups, ("frontend", "scoring", "search"))]
+    ends = tiles["start_ns"] + tiles["duration_ns"]
+    assert (tiles["start_ns"][1:] >= ends[:-1]).all()
+    at = np.searchsorted(tiles["start_ns"], leaves["start_ns"], side="right") - 1
+    assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
 
 
 # -- what the tests of reruns share ----------------------------------------------------------------
