@@ -110,11 +110,8 @@ def mixtures(
     for weights, means, variances in pdfs:
         out += token("<DiagGMMBegin>" if old else "<DiagGMM>")
         if constants:
-            values = [
-                math.log(weight) - 0.5 * sum(math.log(2 * math.pi * v) + m * m / v for m, v in zip(*pair, strict=True))
-                for weight, *pair in zip(weights, means, variances, strict=True)
-            ]
-            out += token("<GCONSTS>") + vector(values)
+            terms = np.log(2 * np.pi * variances) + means**2 / variances
+            out += token("<GCONSTS>") + vector(np.log(weights) - 0.5 * terms.sum(1))
         out += token("<WEIGHTS>") + vector(weights)
         out += token("<MEANS_INVVARS>") + matrix(means / variances) + token("<INV_VARS>") + matrix(1 / variances)
         out += token("<DiagGMMEnd>" if old else "</DiagGMM>")

@@ -1,5 +1,6 @@
 """Small random language models, and writers of language models and dictionaries."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,8 @@ from pipelines.models.grammar.expression import Alternatives, Expression, Refere
 from pipelines.models.language import ngram
 from pipelines.models.language.arpa import LN10
 from pipelines.models.language.ngram import NGram
+
+Level = dict[tuple[str, ...], tuple[float, float]]  # log10 of probabilities and back-off weights of n-grams
 
 
 def random_model(seed: int, n_words: int, order: int, density: float = 0.4, closed: bool = False) -> NGram:
@@ -50,21 +53,21 @@ def distribution(model: NGram, history: list[int]) -> np.ndarray:
     return prob
 
 
+def arpa_text(levels: list[Level]) -> str:
+    lines = ["\\data\\", *(f"ngram {k}={len(level)}" for k, level in enumerate(levels, 1))]
+    for k, level in enumerate(levels, 1):
+        lines += ["", f"\\{k}-grams:"]
+        lines += [f"{p:.7f}\t{' '.join(gram)}\t{b:.7f}" for gram, (p, b) in level.items()]
+    return "\n".join([*lines, "", "\\end\\", ""])
+
+
 def write_arpa(model: NGram, path: Path) -> None:
-    """The model as ARPA text with seven digits."""
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        out.write("\\data\\\n")
-        out.writelines(f"ngram {k}={n}\n" for k, n in enumerate(model.counts, start=1))
-        words = np.array(model.words, dtype=object)
-        for k in range(1, model.order + 1):
-            out.write(f"\n\\{k}-grams:\n")
-            probs = model.log_prob[k - 1] / LN10
-            weights = [""] * len(probs)
-            if k < model.order:
-                weights = [f"\t{max(b / LN10, -99.0):.7f}" for b in model.log_backoff[k - 1]]
-            for prob, gram, weight in zip(probs, words[model.ids[k - 1]], weights, strict=True):
-                out.write(f"{prob:.7f}\t{' '.join(gram)}{weight}\n")
-        out.write("\n\\end\\\n")
+    words = np.array(model.words, dtype=object)
+    levels: list[Level] = []
+    for ids, probs, weights in itertools.zip_longest(model.ids, model.log_prob, model.log_backoff):
+        backoffs = np.zeros(len(probs)) if weights is None else np.maximum(weights / LN10, -99.0)
+        levels.append(dict(zip(map(tuple, words[ids].tolist()), zip(probs / LN10, backoffs, strict=True), strict=True)))
+    path.write_text(arpa_text(levels), encoding="utf-8", newline="\n")
 
 
 def restricted(dictionary: Dictionary, words: Iterable[str]) -> Dictionary:

@@ -7,11 +7,13 @@ that time, whose nodes are computed in turn. It is what the reader and the score
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.pipelines.kaldi_writer import f32, i32, integers, matrix, token, transition_model, vector
+from tests.pipelines import kaldi_writer
+from tests.pipelines.kaldi_writer import f32, i32, integers, matrix, token, vector
 
 Descriptor = Any
 """The name of a node, or a tuple: ("Append", …), ("Sum", a, b), ("Scale", x, d), ("Offset", d, t), ("Round", d, m),
@@ -152,8 +154,9 @@ class NetWriter:
         data += token("</Nnet3>") + token("<LeftContext>") + i32(0) + token("<RightContext>") + i32(0)
         return data + token("<Priors>") + vector(self.priors)
 
-    def file(self, phones: Any, tuples: Any) -> bytes:
-        return b"\0B" + transition_model(phones, tuples, own_loops=True) + self.net()
+    def file(self) -> bytes:
+        phones, tuples = kaldi_writer.PHONES, kaldi_writer.TUPLES
+        return b"\0B" + kaldi_writer.transition_model(phones, tuples, own_loops=True) + self.net()
 
     def scores(self, features: np.ndarray, times: range) -> np.ndarray:
         """The output less log priors at `times`, of features [frames, input + i-vector].
@@ -226,6 +229,18 @@ def tdnnf(seed: int = 1, pdfs: int = 8, input_dim: int = 5, ivector_dim: int = 4
     y = w.affine("output-xent.affine", w.affine("prefinal-xent.affine", x, 10), pdfs)
     w.output(w.plain("output-xent.log-softmax", y, "LogSoftmax"), "output-xent")
     return w
+
+
+def write_folder(folder: Path, **sizes: int) -> Path:
+    """A folder as Vosk has it: a chain net of these sizes, without i-vectors by default, and a graph of three words."""
+    for name in ("am", "conf"):
+        (folder / name).mkdir(parents=True)
+    data = tdnnf(**{"input_dim": 13, "ivector_dim": 0, **sizes}).file()
+    (folder / "conf/mfcc.conf").write_text(kaldi_writer.MFCC_CONF)
+    (folder / "conf/model.conf").write_text("--frame-subsampling-factor=3\n--acoustic-scale=1.0\n--beam=10\n")
+    (folder / "final.mdl").write_bytes(data)
+    kaldi_writer.put_graph(folder, {"ab": (2, 3), "ba": (3, 2), "aba": (2, 3, 2)}, silence=1)
+    return (folder / "final.mdl").rename(folder / "am/final.mdl").parents[1]
 
 
 def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) -> NetWriter:

@@ -129,7 +129,7 @@ HEADER = "#JSGF V1.0;\ngrammar test;\n"
 
 def written(folder, text, name="test.gram"):
     path = folder / name
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
@@ -210,8 +210,10 @@ def test_bad_grammars_are_refused(tmp_path, text, message):
 
 @each("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
 def test_the_first_line_in_any_capitals(tmp_path, header):
-    path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
-    assert sentences_of(path) == {("ja",): 0.5, ("nä",): 0.5}
+    assert sentences_of(written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")) == {
+        ("ja",): 0.5,
+        ("nä",): 0.5,
+    }
 
 
 @each(
@@ -234,8 +236,7 @@ def test_the_first_line_in_any_capitals(tmp_path, header):
 @each("name", ["any.gram", "any.txt"])
 def test_declared_encodings(tmp_path, declared, encoding, name):
     text = f"#JSGF V1.0 {declared};\ngrammar g;\npublic <a> = grün | très;"
-    (tmp_path / name).write_bytes(text.encode(encoding))
-    assert sentences_of(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
+    assert sentences_of(written(tmp_path, text.encode(encoding), name)) == {("grün",): 0.5, ("très",): 0.5}
 
 
 @each(
@@ -249,8 +250,7 @@ def test_declared_encodings(tmp_path, declared, encoding, name):
 )
 def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
     text = f"#JSGF V1.0{declared};\ngrammar g;\npublic <a> = grün | très;"
-    (tmp_path / "latin.gram").write_bytes(text.encode("latin-1"))
-    refusal(message, read_grammar, tmp_path / "latin.gram")
+    refusal(message, read_grammar, written(tmp_path, text.encode("latin-1")))
 
 
 @each(
@@ -264,9 +264,13 @@ def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
         ("#ABNF 1.0 UTF-8;\n", "x is an SRGS grammar in ABNF"),
         ("\ufeff\\data\\\nngram 1=3\n", "x is an ARPA language model: name it as graph.language_model"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
+        ("# nothing\n\n", "lists no word or phrase"),
+        ("ok\nb\x00d\n", "line 2: the word .* has a character that does not show"),
+        (b"\xff\xfe\x00", "not UTF-16"),
+        ("a " * 500_001, "more than 500,000 words"),
     ],
 )
-def test_other_formats_are_called_by_their_names(tmp_path, text, message):
+def test_bad_lists_are_refused_and_other_formats_called_by_their_names(tmp_path, text, message):
     refusal(message, read_grammar, written(tmp_path, text, "x"))
 
 
@@ -280,25 +284,7 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
     assert isinstance(rule, Repeat)
 
 
-@each(
-    "content, message",
-    [
-        (b"", "lists no word or phrase"),
-        (b"# nothing\n\n", "lists no word or phrase"),
-        (b"ok\nb\x00d\n", "line 2: the word .* has a character that does not show"),
-        (b"\xff\xfe\x00", "not UTF-16"),
-        (b"a " * 500_001, "more than 500,000 words"),
-    ],
-)
-def test_bad_lists_are_refused(tmp_path, content, message):
-    path = tmp_path / "list.txt"
-    path.write_bytes(content)
-    refusal(message, read_grammar, path)
-
-
 def test_a_byte_order_mark_and_any_name_will_do(tmp_path):
-    path = tmp_path / "list.txt"
-    path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"public <a> = [b];")
-    grammar = read_grammar(path)
+    grammar = read_grammar(written(tmp_path, f"\ufeff{HEADER}public <a> = [b];", "list.txt"))
     assert grammar.rules == {"a": optional(Word("b", 3))}
     assert optional(NOTHING) != NOTHING

@@ -1,5 +1,6 @@
 """HCLG of Kaldi models: OpenFst files of both kinds, transition-ids to pdfs, and Kaldi's decoder on the same graph."""
 
+import itertools
 import struct
 from pathlib import Path
 
@@ -9,16 +10,19 @@ import kaldifst
 import numpy as np
 import pytest
 import soundfile
-from kaldi_writer import put_graph
-from search_graphs import decode, settings, smooth_scores, spoken
+from search_graphs import decode, min_cost, settings, smooth_scores, spoken
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import kaldi
+from pipelines.models.kaldi import contexts, transitions, tree
+from pipelines.models.kaldi.binary import Reader
 from pipelines.models.opening import front_end
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import openfst
+from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from tests.each import each
@@ -30,12 +34,12 @@ WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return put_graph(writer.write_model(tmp_path / "model"), WORDS, silence=1)
+    return writer.put_graph(writer.write_model(tmp_path / "model"), WORDS, silence=1)
 
 
-def load(folder: Path, **changes: str) -> tuple[AcousticModel, Graph]:
+def load(folder: Path) -> tuple[AcousticModel, Graph]:
     model = kaldi.load(folder)
-    return model, graphs.load_or_build(GraphConfig(**changes), model)
+    return model, graphs.load_or_build(GraphConfig(), model)
 
 
 def random_fst(seed: int) -> Fst:
@@ -113,7 +117,7 @@ def of_another_model(folder: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, damage, sentence):
-    damage(put_graph(writer.write_model(tmp_path), WORDS, silence=1))
+    damage(writer.put_graph(writer.write_model(tmp_path), WORDS, silence=1))
     refusal(sentence, load, tmp_path)
 
 
@@ -164,7 +168,7 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
     # Its phones have no names here: words of any of them.
     rng = np.random.default_rng(1)
     words = {f"w{i}": tuple(rng.integers(3, 40, rng.integers(2, 6)).tolist()) for i in range(40)}
-    put_graph(tmp_path, words, silence=1)
+    writer.put_graph(tmp_path, words, silence=1)
     model = kaldi.load(tmp_path)
     samples, _ = soundfile.read(shared_audio / "goforward.flac", dtype="float32")
     features = front_end(model).features(samples).astype(np.float64)
@@ -173,3 +177,109 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
     scores = -0.5 * (constant + features**2 @ (1 / variances).T) + features @ (means / variances).T
     scores = (0.1 * (scores - scores.max(1, keepdims=True))).astype(np.float32)
     assert len(assert_same_as_kaldis(tmp_path, scores, 200.0)) > 1
+
+
+# -- graphs compiled from a model's tree: least costs against HMMs strung together by hand -----------
+
+
+PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
+QUIET = ["sil", *(f"sil_{place}" for place in "BEIS")]
+PLACED = dict(enumerate([*QUIET, *(f"{name}_{place}" for name in "abcd" for place in "BEIS")], start=1))
+SAID = {"one": "a b", "two": "b", "three": "c a d", "to": "b"}
+SCALE = 0.5
+
+
+def files(folder: Path, sentence: str) -> Recipe:
+    (folder / "words.dict").write_text("".join(f"{word} {pron}\n" for word, pron in SAID.items()))
+    (folder / "words.gram").write_text(f"#JSGF V1.0;\ngrammar words;\npublic <words> = {sentence};\n")
+    paths = str(folder / "words.dict"), str(folder / "words.gram")
+    return Recipe(str(folder), paths[0], grammar=paths[1], transition_scale=SCALE, silence_probability=0.3)
+
+
+def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndarray) -> float:
+    """Least cost of saying `words`, up to three silences at each boundary, phone by phone."""
+    model = transitions.read(Reader.of(folder / "final.mdl"))
+    decisions = tree.read(Reader.of(folder / "tree"))
+    number = {name: phone for phone, name in names.items()}
+    placed = "a_B" in number
+    best = np.inf
+    for silences in itertools.product(range(4), repeat=len(words) + 1):
+        phones: list[str] = ["sil"] * silences[0]
+        for word, after in zip(words, silences[1:], strict=True):
+            pron = SAID[word].split()
+            ends = "S" if len(pron) == 1 else "B" + "I" * (len(pron) - 2) + "E"
+            phones += [f"{p}_{end}" if placed else p for p, end in zip(pron, ends, strict=True)]
+            phones += ["sil"] * after
+        cost = -sum(np.log(0.3) * count + np.log(0.7) for count in silences)
+        row = [number[name] for name in phones]
+        # Paths by state of the phone at hand; the next phone begins where it ends.
+        begin = np.full(len(scores) + 1, np.inf)
+        begin[0] = 0.0
+        for i, phone in enumerate(row):
+            left, right = ([number["sil"], *row][i], [*row, number["sil"]][i + 1])
+            topology = model.topologies[phone]
+            window = (0, phone, 0) if names[phone] == "sil" else (left, phone, right)
+            m = len(topology) - 1
+            pdfs = [decisions.pdf(window, state.forward) for state in topology[:m]]
+            steps = [(k, j, -SCALE * np.log(p)) for k in range(m) for j, p in topology[k].transitions]
+            arrive = np.full((len(scores), m), np.inf)
+            end = np.full(len(scores) + 1, np.inf)
+            for t in range(len(scores)):
+                arrive[t, 0] = begin[t]
+                for k, j, step in steps:
+                    if j < m and t:
+                        arrive[t, j] = min(arrive[t, j], arrive[t - 1, k] + step)
+                arrive[t] -= scores[t, pdfs]
+                end[t + 1] = min(arrive[t, k] + step for k, j, step in steps if j == m)
+            begin = end
+        best = min(best, cost + begin[-1])
+    return float(best)
+
+
+@each("names, seed", [(PLAIN, 0), (PLACED, 1)])
+def test_least_costs_are_those_of_hmms_strung_together(tmp_path, names, seed):
+    folder = writer.write_triphones(tmp_path / "model", names, seed)
+    graph = compile_graph(files(folder, "one two three"), lambda *_: None)
+    assert graph.n_senones == kaldi.load(folder).n_senones
+    for turn in range(2):
+        scores = smooth_scores(10 * seed + turn, 16, graph.n_senones, 5.0).astype(np.float64)
+        words = ["one", "two", "three"]
+        assert min_cost(graph, scores, words, 1.0) == pytest.approx(least(folder, names, words, scores), abs=2e-3)
+
+
+def test_homophones_and_choices_keep_their_words(tmp_path):
+    folder = writer.write_triphones(tmp_path / "model", PLAIN, 4)
+    graph = compile_graph(files(folder, "(two | to) one"), lambda *_: None)
+    scores = smooth_scores(1, 14, graph.n_senones, 5.0).astype(np.float64)
+    some, other = (min_cost(graph, scores, [word, "one"], 1.0) for word in ("two", "to"))
+    assert some == pytest.approx(other, abs=1e-3)
+    assert some == pytest.approx(least(folder, PLAIN, ["two", "one"], scores) + np.log(2), abs=2e-3)
+    assert min_cost(graph, scores, ["one", "two"], 1.0) == np.inf
+
+
+def test_a_folder_without_a_graph_gets_one_from_its_tree(tmp_path):
+    folder = writer.write_triphones(tmp_path / "model", PLAIN)
+    recipe = files(folder, "one | three")
+    config = GraphConfig(grammar=recipe.grammar, dictionary=recipe.dictionary)
+    model = kaldi.load(folder)
+    assert "a graph is compiled from the tree" in model.notes[0]
+    graph = graphs.load_or_build(config, model)
+    assert set(graph.words) == {"one", "three"}
+    # Another tree, another graph.
+    writer.write_triphones(folder, PLAIN, 2)
+    again = graphs.load_or_build(config, kaldi.load(folder))
+    assert again.arcs.tobytes() != graph.arcs.tobytes()
+    (folder / "phones.txt").unlink()
+    refusal(r"has no HCLG\.fst, and no phones\.txt", lambda: graphs.load_or_build(config, kaldi.load(folder)))
+
+
+def test_models_that_no_graph_is_compiled_for(tmp_path):
+    folder = writer.write_triphones(tmp_path / "model", PLAIN)
+    (folder / "phones.txt").write_text((folder / "phones.txt").read_text().replace("sil", "quiet"))
+    refusal("needs a phone called sil", contexts.read, folder)
+    writer.write_triphones(folder, PLAIN)
+    (folder / "tree").write_bytes(writer.tree(writer.leaf(0), 5, 2))
+    refusal("looks at 5 phones", contexts.read, folder)
+    (folder / "tree").write_bytes(writer.tree(writer.leaf(0), 3, 1))
+    found = contexts.read(folder)
+    refusal("no transitions of state", found.hmms, found.definition.sseq)

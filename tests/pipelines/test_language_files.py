@@ -8,7 +8,7 @@ import pocketsphinx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import random_model, write_arpa
+from language_models import arpa_text, random_model, write_arpa
 
 from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.language.ngram import LanguageModelError
@@ -200,15 +200,6 @@ def test_damaged_packing_is_refused(small, tmp_path):
         for damaged in (packed[: len(packed) // 2], packed[:200] + b"\xff" * 40 + packed[240:]):
             path.write_bytes(damaged)
             refusal(f"m.arpa.gz is a damaged {kind} file", arpa.read, path)
-
-
-def arpa_text(levels):
-    """The file of an n-gram model: per order {words: (log10 of the probability, log10 of the back-off weight)}."""
-    lines = ["\\data\\", *(f"ngram {k}={len(level)}" for k, level in enumerate(levels, 1))]
-    for k, level in enumerate(levels, 1):
-        lines += ["", f"\\{k}-grams:"]
-        lines += [f"{p:.6f}\t{' '.join(gram)}\t{b:.6f}" for gram, (p, b) in level.items()]
-    return "\n".join([*lines, "", "\\end\\", ""])
 
 
 def evaluated(levels, gram):

@@ -11,24 +11,12 @@ from pipelines.models import nets
 from pipelines.models.nets import Layer
 from pipelines.models.onnx import graph as onnx
 from tests.each import each
-from tests.pipelines import refusing
+from tests.pipelines import onnx_files, refusing
 from tests.pipelines.net_files import card, net
-from tests.pipelines.onnx_files import (
-    attribute,
-    ends,
-    integer,
-    model,
-    needs_onnx,
-    node,
-    of_net,
-    part,
-    tensor,
-    varint,
-    write,
-)
+from tests.pipelines.onnx_files import attribute, ends, integer, model, node, of_net, part, tensor, varint, write
 from tests.pipelines.refusing import refusal
 
-pytestmark = [needs_onnx]
+pytestmark = [onnx_files.needs_onnx]
 SHAPE = (Layer(16), Layer(8, relu=False))
 MADE = net(card(*SHAPE))
 INPUTS = MADE.card.inputs

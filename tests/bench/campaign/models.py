@@ -86,15 +86,8 @@ def gmm(model: Path) -> Path:
 
 def net(model: Path) -> Path:
     """A small folder of a net with i-vectors and a graph."""
-    gmm(model)
-    made = nnet3_nets.tdnnf(input_dim=13, ivector_dim=4)
-    (model / "final.mdl").unlink()
+    nnet3_nets.write_folder(model, ivector_dim=4)
     kaldi_writer.write_ivector(model, d=4)
-    for folder in ("am", "conf"):
-        (model / folder).mkdir()
-    (model / "am/final.mdl").write_bytes(made.file(kaldi_writer.PHONES, kaldi_writer.TUPLES))
-    (model / "mfcc.conf").rename(model / "conf/mfcc.conf")
-    (model / "conf/model.conf").write_text("--beam=10\n--acoustic-scale=1.0\n--frame-subsampling-factor=3\n")
     return model
 
 
