@@ -1,10 +1,14 @@
 """`asrscope run --on`, `record` and `tail`: a run on another machine is a run here in everything but times."""
 
+import getpass
 import json
 import os
 import shlex
+import shutil
 import signal
+import socket
 import sqlite3
+import subprocess
 import sys
 import threading
 from contextlib import closing
@@ -65,6 +69,44 @@ def host(there, tmp_path, monkeypatch):
     return tmp_path / "words"
 
 
+@pytest.fixture
+def sshd(there, tmp_path, monkeypatch):
+    """A real server on a port of its own, and an ssh that knows it as "gpu"."""
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    client = shutil.which("ssh")
+    if program is None or client is None:
+        pytest.skip("no sshd here")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path / "sshd"
+    folder.mkdir(mode=0o700)
+    for key in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n"
+        "StrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\nPermitRootLogin yes\n"
+        f"SetEnv PATH={there}/bin:/usr/bin:/bin\n"
+    )
+    (folder / "config").write_text(
+        f"Host gpu\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {folder}/user\n"
+        f"  IdentitiesOnly yes\n  UserKnownHostsFile {folder}/known\n"
+    )
+    script(tmp_path / "bin" / "ssh", f'exec {client} -F {folder}/config "$@"')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with (folder / "said").open("wb") as said:
+        server = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=said)
+    try:
+        wait_until(lambda: server.poll() is not None or b"listening" in (folder / "said").read_bytes())
+        if server.poll() is not None:
+            pytest.skip(f"sshd does not start: {(folder / 'said').read_text().strip()}")
+        yield server
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_S)
+
+
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """What a session here and its original have in common: all but who writes it."""
     with closing(sqlite3.connect(path)) as db:
@@ -116,6 +158,14 @@ def test_a_run_there_is_a_run_here(host, there, tmp_path):
     record, tail = host.read_text().splitlines()
     assert "-- gpu asrscope record --preset=gmm-quick --set=replay=0 --repeat=1" in record
     assert f"-- gpu asrscope tail {original(there)} --from" in tail
+
+
+def test_a_run_over_ssh_is_a_run_here(sshd, there, tmp_path):
+    out = tmp_path / "gpu.asrs"
+    done = here("run", "--on", "gpu", *QUICK, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert rows(out) == rows(original(there))
+    assert_same_as_here(out, json.loads(done.stdout), tmp_path)
 
 
 @pytest.mark.slow

@@ -96,6 +96,7 @@ def test_what_does_not_fit_is_one_sentence(words, message, capsys):
     assert message in err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("qapp")  # the one application of the process is that of the tests of windows
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
     out = tmp_path / f"a.{kind}"
