@@ -137,8 +137,9 @@ def _answering_for_qt() -> Iterator[None]:
 
     def tell(kind: QtMsgType, context: object, text: str) -> None:
         if kind == QtMsgType.QtFatalMsg:
+            said = " ".join(heard or [text])
             # What Qt says names one library, which may be there while another is not.
-            reason = install_line() or " ".join(heard or [text]).rstrip(".") + "; "
+            reason = (install_line() if '"xcb"' in said else "") or said.rstrip(".") + "; "
             _output.complain(f"Qt cannot open a window here: {reason}{INSTEAD}")
             sys.stderr.flush()
             os._exit(USAGE_ERROR)

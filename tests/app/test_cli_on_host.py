@@ -81,13 +81,14 @@ def sshd(there, tmp_path, monkeypatch):
         port = free.getsockname()[1]
     folder = tmp_path / "sshd"
     folder.mkdir(mode=0o700)
+    as_here = " ".join(f"{name}={value}" for name, value in os.environ.items() if name.startswith("OPENBLAS_"))
     for key in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
     (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n"
         "StrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\nPermitRootLogin yes\n"
-        f"SetEnv PATH={there}/bin:/usr/bin:/bin\n"
+        f"SetEnv PATH={there}/bin:/usr/bin:/bin {as_here}\n"
     )
     (folder / "config").write_text(
         f"Host gpu\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {folder}/user\n"
