@@ -102,12 +102,6 @@ def test_a_flac_cut_between_two_frames(tmp_path):
             audio.load(tmp_path / "b.flac")
 
 
-def flac_of(total: int, data: bytes) -> bytes:
-    """A FLAC whose header says another number of samples."""
-    about = int.from_bytes(data[18:26], "big") >> 36 << 36
-    return data[:18] + (about | total).to_bytes(8, "big") + data[26:]
-
-
 @each("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000])
 def test_any_rate_is_resampled_and_said_so(rate, tmp_path):
     t = np.arange(2 * rate) / rate
@@ -249,14 +243,6 @@ def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path):
         tracemalloc.stop()
 
 
-def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path, monkeypatch):
-    raw_flac(tmp_path / "a.flac", 90)
-    (tmp_path / "a.flac").write_bytes(flac_of(0, (tmp_path / "a.flac").read_bytes()))
-    assert audio.load(tmp_path / "a.flac").duration_s == 90
-    monkeypatch.setattr(audio, "LONGEST_S", 60)
-    refusal("goes on after that; recordings of at most 0:01:00 h", audio.load, tmp_path / "a.flac")
-
-
 def test_decoding_takes_the_memory_of_its_result_once(tmp_path):
     raw_flac(tmp_path / "a.flac", 600, 22_050)
     tracemalloc.start()
@@ -269,14 +255,10 @@ def test_decoding_takes_the_memory_of_its_result_once(tmp_path):
     assert sound.samples.nbytes < peak < 1.2 * sound.samples.nbytes
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_containers_of_very_many_parts_are_given_up(order, tmp_path):
-    kind = b"RIFF\0\0\0\0WAVE" if order == "<" else b"FORM\0\0\0\0AIFF"
-    (tmp_path / "chunks.wav").write_bytes(kind + b"junk\0\0\0\0" * 20_000)
-    refusal("more than 10,000 chunks before its sound", audio.load, tmp_path / "chunks.wav")
-
-
-def test_pages_are_counted_to_a_limit(tmp_path, monkeypatch):
+def test_containers_of_very_many_parts_are_given_up(tmp_path, monkeypatch):
+    for kind in (b"RIFF\0\0\0\0WAVE", b"FORM\0\0\0\0AIFF"):
+        (tmp_path / "chunks.wav").write_bytes(kind + b"junk\0\0\0\0" * 20_000)
+        refusal("more than 10,000 chunks before its sound", audio.load, tmp_path / "chunks.wav")
     monkeypatch.setattr(containers, "MAX_PAGES", 5)
     soundfile.write(tmp_path / "d.ogg", voice(20.0), RATE)
     refusal("has more than 5 Ogg pages", audio.load, tmp_path / "d.ogg")

@@ -33,8 +33,6 @@ def items(bundled_speech: Path) -> list[Item]:
 def test_requested_scores_are_exact_and_few(quick, items):
     found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
-    assert found.active.mean is not None
-    assert found.active.mean < 1e-4
     assert found.agreement == 1.0
     assert found.wer_change == 0.0
     assert found.work["senones"] / (found.frames * 5126) == found.shares["senones"]
@@ -78,12 +76,8 @@ def test_the_interval_of_the_change_is_that_of_paired_utterances():
     """20 utterances of 10 words, one error more in each of half of them: 5 % ± 1.96 · 10 % · √(¼ / 20)."""
     found = Audit(Config(), [utterance(3 + i % 2, 3, 10) for i in range(20)])
     assert found.wer_change == pytest.approx(0.05)
-    interval = found.wer_change_interval()
-    assert interval is not None
-    low, high = interval
     half = 1.96 * 0.1 * np.sqrt(0.25 / 20)
-    assert low == pytest.approx(0.05 - half, abs=0.006)
-    assert high == pytest.approx(0.05 + half, abs=0.006)
+    assert found.wer_change_interval() == pytest.approx((0.05 - half, 0.05 + half), abs=0.006)
     # Errors that both make alike are no change, however many.
     found = Audit(Config(), [utterance(i, i, 10) for i in range(10)])
     assert found.wer_change_interval() == (0.0, 0.0)

@@ -26,13 +26,16 @@ def test_every_setting_explains_itself(option):
     assert option.help.endswith(".")
     assert option.layer
     if option.type in ("int", "float"):
-        assert option.minimum is not None
-        assert option.maximum is not None
         assert option.minimum <= option.default <= option.maximum
     if option.type == "choice":
         assert option.default in option.choices
     if option.switched_by:
         assert settings.option(option.switched_by).type == "bool"
+    assert set(option.choices_when) <= {str(choice) for choice in option.choices}
+    for condition in (option.when, *itertools.chain(*option.choices_when.values())):
+        for key, wanted in condition.items():
+            for value in wanted:
+                settings.replace(Config(), key, value)
 
 
 def values(option: settings.Option) -> st.SearchStrategy[settings.Value]:
@@ -65,15 +68,12 @@ def test_a_configuration_survives_text_and_storage(data):
         ("search.bean=3", "did you mean search.beam?"),
         ("graph.lm=my.lm", "did you mean graph.language_model?"),
         ("lm=my.lm", "did you mean graph.language_model?"),
-        ("graph.dict=my.dict", "did you mean graph.dictionary?"),
         ("search.grammar=x", "did you mean graph.grammar?"),
         ("nonsense", "key=value"),
         ("=3", "key=value"),
         ("search.beam=fast", "a number from 1 to 40"),
         ("search.beam=nan", "a number from 1 to 40"),
-        ("search.beam=1e99", "a number from 1 to 40"),
         ("frames.skip=5", "a whole number from 1 to 4"),
-        ("frames.skip=1.5", "a whole number from 1 to 4"),
         ("gmm.selection.enabled=perhaps", "true or false"),
         ("gmm.selection.method=magic", "vq-table or clusters"),
         ("gmm.selection=on", "no setting called"),
@@ -103,45 +103,28 @@ def test_a_preset_says_only_what_differs():
 
 
 def test_what_cannot_act_with_the_others_says_why():
-    config = Config()
-    reason = settings.unavailable_reason(config, "gmm.ci_cap")
-    assert reason is not None
-    assert "gmm.senones = ci" in reason
-    assert settings.unavailable_reason(settings.replace(config, "gmm.senones", "ci"), "gmm.ci_cap") is None
+    assert "gmm.senones = ci" in settings.unavailable_reason(Config(), "gmm.ci_cap")
+    assert settings.unavailable_reason(settings.replace(Config(), "gmm.senones", "ci"), "gmm.ci_cap") is None
 
 
-@each("option", settings.options())
-def test_conditions_name_settings_and_values_that_exist(option):
-    assert set(option.choices_when) <= {str(choice) for choice in option.choices}
-    for condition in (option.when, *itertools.chain(*option.choices_when.values())):
-        for key, wanted in condition.items():
-            for value in wanted:
-                settings.replace(Config(), key, value)
+PUMPED = {"manual": {"fuel": ("oil",)}, "electric": ({"fuel": ("oil",)}, {"size": ("small",), "place": ("dry",)})}
 
 
-def test_a_choice_that_cannot_act_is_refused_in_one_sentence_and_of_several_conditions_one_is_enough():
-    class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-        fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
-        size: Annotated[Literal["small", "big"], settings.setting("Size", "How big.")] = "big"
-        place: Annotated[Literal["dry", "wet"], settings.setting("Place", "Where.")] = "wet"
-        pump: Annotated[
-            Literal["none", "manual", "electric"],
-            settings.setting(
-                "Pump",
-                "What pumps.",
-                choices_when={
-                    "manual": {"fuel": ("oil",)},
-                    "electric": ({"fuel": ("oil",)}, {"size": ("small",), "place": ("dry",)}),
-                },
-            ),
-        ] = "electric"
+class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
+    size: Annotated[Literal["small", "big"], settings.setting("Size", "How big.")] = "big"
+    place: Annotated[Literal["dry", "wet"], settings.setting("Place", "Where.")] = "wet"
+    pump: Annotated[
+        Literal["none", "manual", "electric"], settings.setting("Pump", "What pumps.", choices_when=PUMPED)
+    ] = "electric"
 
+
+def test_a_choice_that_cannot_act_is_refused_and_of_several_conditions_one_is_enough():
     for sound in (Engine(fuel="oil"), Engine(size="small", place="dry"), Engine(pump="none")):
         assert settings.check(sound) is sound
     refusal("pump=manual acts only with fuel = oil", settings.check, Engine(pump="manual"))
-    with pytest.raises(ConfigError) as refused:
-        settings.check(Engine(size="small"))
-    assert str(refused.value) == "pump=electric acts only with fuel = oil (fuel), or with place = dry (place)."
+    said = refusal("pump=electric", settings.check, Engine(size="small"))
+    assert said == "pump=electric acts only with fuel = oil (fuel), or with place = dry (place)."
 
 
 def deep(levels: int) -> list[Any]:
@@ -196,23 +179,9 @@ def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(place):
             assert type(settings.get(config, key)) is type(settings.get(Config(), key))
 
 
-@given(
-    st.recursive(
-        st.sampled_from(STRANGE),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from([o.key for o in settings.options()] + ["search", "gmm", "x", "", "a.b"])
-                | st.text(max_size=4),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    )
-)
-def test_any_tree_is_read_or_refused_in_a_sentence(tree):
-    reads_or_refuses(tree)
+def test_any_tree_is_read_or_refused_in_a_sentence():
+    for tree in (*STRANGE, *UNSHOWN, {"gmm.senones": "ci"}, {"a.b": {"c.d": 1}}, {"search": {"gmm": {}}}):
+        reads_or_refuses(tree)
 
 
 @each(
@@ -228,12 +197,9 @@ def test_any_tree_is_read_or_refused_in_a_sentence(tree):
         ("[config]\nblock = " + "9" * 6000, "not TOML"),
         ("[config]\nblock = " + "9" * 400, "bits"),
         ("[config]\nblock = [1]", "block must be a whole number from 1 to 256, not a list."),
-        ("[config]\nblock = 2024-01-01", "block must be a whole number from 1 to 256, not a date."),
         ("[config.graph]\ndictionary = 'a'\ngrammar = \"a\\u0000b\"", "none of them NUL"),
         ("title = 3\n[config]", "title must be a text"),
-        (f"title = '{'x' * 3000}'\n[config]", "title must be a text of at most"),
         ('step = "first"\n[config]', "step must be"),
-        ("step = true\n[config]", "step must be"),
         (f"'{'x' * 3000}' = 1", "expected title"),
         ("[config]\n'" + "y" * 100_000 + "' = 1", "no setting called"),
     ],
@@ -257,11 +223,7 @@ LADDER, SMALLER = "The ladder", "Compressed nets"
 def differing(preset: Preset) -> list[settings.Option]:
     """Settings in which a preset differs from the one that it comes after."""
     before = presets.load(preset.after).config
-    return [
-        option
-        for option in settings.options()
-        if settings.get(preset.config, option.key) != settings.get(before, option.key)
-    ]
+    return [o for o in settings.options() if settings.get(preset.config, o.key) != settings.get(before, o.key)]
 
 
 def test_groups_come_after_what_stands_alone_and_by_their_steps():

@@ -65,9 +65,7 @@ def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path):
     (tmp_path / "ivector/final.ie").write_bytes(b"")
     found = recommended.read(str(tmp_path))
     assert found.subsampling == 3
-    assert found.settings["search.max_active"] == 7000
-    assert found.settings["search.beam"] == 13.0
-    assert found.settings["search.min_active"] == 200
+    assert {"search.max_active": 7000, "search.beam": 13.0, "search.min_active": 200}.items() <= found.settings.items()
 
 
 def test_settings_of_other_nets_and_graphs_do_nothing(vosk):
@@ -100,12 +98,9 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk):
 
 def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk):
     (vosk / "conf/model.conf").write_text("--max-active=5000\n--acoustic-scale=1.0\n")
-    of_rule2 = "stream.rule2_silence_s"
-    assert recommended.read(str(vosk)).settings | {of_rule2: 0.7} == RECOMMENDED | {
-        "search.beam": 16.0,
-        "search.lattice_beam": 10.0,
-        "search.max_active": 5000,
-    }
+    expected = RECOMMENDED | {"search.beam": 16.0, "search.lattice_beam": 10.0, "search.max_active": 5000}
+    del expected["stream.rule2_silence_s"]
+    assert recommended.read(str(vosk)).settings == expected
 
 
 def test_kaldis_files_are_read_and_name_what_does_not_fit(tmp_path):

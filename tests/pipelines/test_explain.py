@@ -22,6 +22,7 @@ from profiler.analysis.verdict import Parts
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.each import each
+from tests.pipelines.refusing import refusal
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +92,12 @@ def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monke
     assert words[-1] == decoded[0]
 
 
-def test_rounds_that_other_programs_took_are_taken_again(stretch, monkeypatch):
+def test_rounds_that_other_programs_took_are_taken_again_but_not_for_ever(stretch, monkeypatch):
     busy = iter([1 << 40] * 24)
     monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: next(busy, 0))
     found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
     assert found.rounds == 2
     assert all(way.low > 0 for way in found.ways)
-
-
-def test_a_machine_that_is_always_busy_is_one_sentence(stretch, monkeypatch):
     monkeypatch.setattr(explain, "MOST_ROUNDS", 2)
     monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 1 << 40)
     with pytest.raises(BadInput, match="Other programs had the processor"):
@@ -176,9 +174,7 @@ def test_a_block_in_which_the_history_was_collected_is_left_out(monkeypatch):
     ],
 )
 def test_what_cannot_be_done_again_is_one_sentence(stretch, changes, stage, sentence):
-    config = settings.assign(QUICK, changes)
-    with pytest.raises(BadInput, match=sentence):
-        explain.explain(config, stage, stretch, quiet, lambda: False)
+    refusal(sentence, explain.explain, settings.assign(QUICK, changes), stage, stretch, quiet, lambda: False)
 
 
 def test_it_can_be_cancelled(stretch):

@@ -12,7 +12,7 @@ from whole_runs import NET, QUICK, never, quiet, reasons
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
-from pipelines.config import Config, presets
+from pipelines.config import presets
 from pipelines.experiments import perturb, rerun
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
@@ -38,22 +38,17 @@ def recogniser():
     return build(QUICK, Recorder(), NullLane(), quiet, never)
 
 
-def configurations() -> list[Config]:
-    """Every selection method, frame rule and senone rule that there is, one thread and two."""
-    chosen = [
+def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short):
+    """With every selection method, frame rule and senone rule that there is, one thread and two."""
+    announced: dict[str, str] = {}
+    lawful: set[str] = set()
+    for changes in (
         *({"gmm.selection.method": method} for method in selection.METHODS["Tied"]),
         *({"frames.skip": 2, "frames.rule": rule} for rule in frames.RULES),
         *({"gmm.senones": rule} for rule in senones.RULES),
         {"threads": 2},
-    ]
-    return [settings.assign(QUICK, changes) for changes in chosen]
-
-
-def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short):
-    """The stages that a decode records, and those that are only announced."""
-    announced: dict[str, str] = {}
-    lawful: set[str] = set()
-    for config in configurations():
+    ):
+        config = settings.assign(QUICK, changes)
         chosen = recogniser if config.threads == 1 else build(config, Recorder(), NullLane(), quiet, never)
         chosen.configure(config)
         recorder = Recorder()
@@ -140,8 +135,7 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path):
     for sound, expected in zip(sounds, (both[:, 0], both[:, 1], both[8_000:16_000, 1]), strict=True):
         np.testing.assert_array_equal(sound, expected)
     cut = rerun.audio_of(items[1:2], tmp_path, 1.0)
-    expected = both[:16_000, 1]
-    np.testing.assert_array_equal(audio.load(cut.items[0].path).samples, expected)
+    np.testing.assert_array_equal(audio.load(cut.items[0].path).samples, both[:16_000, 1])
     for broken in ({"channel": -1}, {"channel": "left"}, {"side": 1}, {"end_s": 0}):
         with pytest.raises(BadInput, match="call-9"):
             rerun.items_of([SimpleNamespace(name="call-9", path="x.wav", part=broken, reference=None)])
@@ -196,10 +190,10 @@ def test_the_longest_configuration_is_taken():
     def epoch(first: int, skip: int) -> SimpleNamespace:
         return SimpleNamespace(first_frame=first, tree={"frames": {"skip": skip}})
 
-    config, first, last = rerun.settings_of([epoch(0, 1), epoch(50, 2), epoch(300, 3)], 400)
+    epochs = [epoch(0, 1), epoch(50, 2), epoch(300, 3)]
+    config, first, last = rerun.settings_of(epochs, 400)
     assert (config.frames.skip, first, last) == (2, 50, 300)
-    config, first, last = rerun.settings_of([epoch(0, 1), epoch(50, 2)], 400)
-    assert (config.frames.skip, first, last) == (2, 50, 400)
+    assert rerun.settings_of(epochs[:2], 400)[1:] == (50, 400)
     with pytest.raises(BadInput, match="no configuration"):
         rerun.settings_of([], 10)
     with pytest.raises(BadInput, match="session's configuration"):
@@ -242,7 +236,6 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     assert halved == pytest.approx(0.5, abs=0.02)
     assert "score.copy" not in full
     measured = total(pairs(arms[0].times, arms[1].times).values()).ratio()
-    assert measured is not None
     assert measured.low < measured.ratio < measured.high
 
 
@@ -344,9 +337,6 @@ def test_fewer_codebooks_score_their_senones_as_before():
     scores = [build_scorer(QUICK, m).score(features, 0, NullLane()) for m in (model, small)]
     assert scores[1].shape == (5, small.n_senones)
     np.testing.assert_allclose(scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4)
-
-
-# -- nets are perturbed by their own settings ------------------------------------------------------
 
 
 def test_a_net_is_perturbed_by_its_own_settings():

@@ -1,5 +1,6 @@
 """What other settings would cost: a session's stages change as they do where both settings are tried in turns."""
 
+import re
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -30,15 +31,19 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.session.reader import Session
 from tests.each import each
 from tests.pipelines import whole_runs
+from tests.pipelines.refusing import refusal
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
 NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
 START = Prediction(
     1.0,
-    (
-        Line("score.mixture", "scoring", 40.0, 40.0, {}),
-        Line("search.emit", "search", 30.0, 30.0, {}),
-        Line("overhead", "overhead", 10.0, 10.0, {}),
+    tuple(
+        Line(name, group, ns, ns, {})
+        for name, group, ns in (
+            ("score.mixture", "scoring", 40.0),
+            ("search.emit", "search", 30.0),
+            ("overhead", "overhead", 10.0),
+        )
     ),
 )
 
@@ -79,22 +84,12 @@ def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch):
     )
     now = Tried({"scoring": {"score.mixture": 1.0}, "search": {"search.emit": 9.0}, OVERHEAD: {OVERHEAD: 3.0}}, 900.0)
     asked: list[tuple[Config, Config]] = []
-
-    def invented(before: Config, after: Config, *_: object) -> tuple[Tried, Tried]:
-        asked.append((before, after))
-        return then, now
-
-    monkeypatch.setattr(predict, "tried", invented)
+    monkeypatch.setattr(predict, "tried", lambda before, after, *_: asked.append((before, after)) or (then, now))
     after = settings.assign(QUICK, {"block": 64})
     predictor = predict.Predictor(QUICK, after, RoofTable(), NOWHERE)
     prediction, without = predictor.changed(START)
     assert not without
-    times = {line.name: line.predicted_ns for line in prediction.lines}
-    assert times == {
-        "score.mixture": pytest.approx(10.0),
-        "search.emit": pytest.approx(27.0),
-        "overhead": pytest.approx(15.0),
-    }
+    assert [line.predicted_ns for line in prediction.lines] == pytest.approx([10.0, 27.0, 15.0])
     assert NOWHERE.note in prediction.assumptions[0]
     assert "1000 tokens lived in a frame, 900" in prediction.assumptions[1]
     # For other frames of the session it is not tried again.
@@ -104,13 +99,10 @@ def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch):
 
 def test_what_needs_no_trial_gets_none(monkeypatch):
     monkeypatch.setattr(predict, "tried", None)
-
-    def predict_with(**changes: object) -> tuple[Prediction, list[str]]:
-        after = settings.assign(QUICK, {k.replace("__", "."): v for k, v in changes.items()})  # type: ignore[misc]
-        return predict.Predictor(QUICK, after, RoofTable(), NOWHERE).changed(START)
-
-    assert predict_with(pace=2.0) == (START, [])
-    assert "already" in predict_with()[0].assumptions[-1]
+    paced = settings.assign(QUICK, {"pace": 2.0})
+    assert predict.Predictor(QUICK, paced, RoofTable(), NOWHERE).changed(START) == (START, [])
+    same, _ = predict.Predictor(QUICK, QUICK, RoofTable(), NOWHERE).changed(START)
+    assert "already" in same.assumptions[-1]
 
 
 @each("before", [{}, {"device": "torch-cpu"}])
@@ -182,25 +174,22 @@ def test_a_bundled_voice_of_another_copy_of_the_program_is_the_one_here(quick, s
     for path in (f"C:\\asrscope\\assets\\speech\\{short.name}", f"/other/assets/speech/{short.name}"):
         (item,) = recorded([session(tmp_path / "a.asrs", quick, spoken(path, name="v"))], {}).items
         assert item.path == short
-    with pytest.raises(BadInput, match="is not here"):
-        recorded([session(tmp_path / "a.asrs", quick, spoken(f"/other/{short.name}"))], {})
-
-
-def refusal(*sessions: Any) -> str:
-    with pytest.raises(BadInput) as refused:
-        recorded(sessions, {})
-    return str(refused.value)
+    refusal("is not here", recorded, [session(tmp_path / "a.asrs", quick, spoken(f"/other/{short.name}"))], {})
 
 
 def test_what_cannot_be_run_again_is_one_sentence(quick, short, tmp_path):
     path = tmp_path / "a.asrs"
     gone = [spoken(tmp_path / f"{name}.wav") for name in ("one", "two", "two")]
-    assert refusal(session(path, quick, *gone)) == (
-        f"The audio of {path} is not here ({tmp_path / 'one.wav'} and 1 more), so it cannot be decoded again."
-    )
-    assert "no utterance that was decoded to its end" in refusal(session(path, quick, spoken(short, done=False)))
     file = settings.replace(quick, "graph.grammar", str(tmp_path / "gone.gram"))
-    assert "--set graph.grammar=PATH" in refusal(session(path, file, spoken(short)))
+    for recording, says in (
+        (
+            session(path, quick, *gone),
+            re.escape(f"The audio of {path} is not here ({tmp_path / 'one.wav'} and 1 more)"),
+        ),
+        (session(path, quick, spoken(short, done=False)), "no utterance that was decoded to its end"),
+        (session(path, file, spoken(short)), "--set graph.grammar=PATH"),
+    ):
+        refusal(says, recorded, [recording], {})
 
 
 def test_an_ab_session_has_the_settings_of_its_arms(quick, short, tmp_path):
@@ -214,7 +203,7 @@ def test_an_ab_session_has_the_settings_of_its_arms(quick, short, tmp_path):
     )
     ab.configs.append(SimpleNamespace(epoch=1, first_frame=50, tree=settings.to_dict(other)))
     assert recorded([ab], {}).configs == (quick, other)
-    assert "is an A/B session" in refusal(session(tmp_path / "a.asrs", quick, spoken(short)), ab)
+    refusal("is an A/B session", recorded, [session(tmp_path / "a.asrs", quick, spoken(short)), ab], {})
 
 
 # -- what a session names is found again from any folder -------------------------------------------
@@ -291,13 +280,8 @@ def test_old_sessions_with_relative_paths(where, short, tmp_path, monkeypatch):
     config, (note,) = rerun.named_files(old, session)
     assert config.graph.grammar == str(place / "own.gram")
     assert str(place / "own.gram") in note
-    spoken = rerun.items_of([_spoken_file("said.flac")], session)
-    found = rerun.audio_of(spoken, tmp_path)
+    found = rerun.audio_of(rerun.items_of([spoken("said.flac")], session), tmp_path)
     assert [item.path for item in found.items] == [place / "said.flac"]
-
-
-def _spoken_file(path: str) -> SimpleNamespace:
-    return SimpleNamespace(name="said", path=path, part={}, reference=None)
 
 
 def test_what_is_gone_is_said_and_can_be_named(tmp_path):
@@ -313,6 +297,5 @@ def test_what_is_gone_is_said_and_can_be_named(tmp_path):
     found, (note,) = rerun.named_files(config, session, now)
     assert found == naming(graph__grammar="now.gram"), "and the beam stays"
     assert "now.gram" in note
-    spoken = rerun.items_of([_spoken_file(str(tmp_path / "gone.wav"))], session)
-    sound = rerun.audio_of(spoken, tmp_path, 1.0)
+    sound = rerun.audio_of(rerun.items_of([spoken(tmp_path / "gone.wav")], session), tmp_path, 1.0)
     assert str(tmp_path / "gone.wav") in sound.note

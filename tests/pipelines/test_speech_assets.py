@@ -22,22 +22,16 @@ def dictionary() -> set[str]:
     return {line.split(None, 1)[0].partition("(")[0] for line in lines.splitlines()}
 
 
-def test_every_file_has_its_transcript():
+def test_every_file_has_its_transcript_and_is_as_the_readme_says():
     files = collecting.collect([SPEECH])
     said = transcripts.read(SPEECH / "transcripts.tsv").by_place()
     assert [file.resolve() for file in files] == list(said)
     assert list(said.values()) == [utterance.text for utterance in build.UTTERANCES]
-    names = [build.file_name(i, u) for i, u in enumerate(build.UTTERANCES, start=1)]
-    assert [file.name for file in files] == names
+    assert [file.name for file in files] == [build.file_name(i, u) for i, u in enumerate(build.UTTERANCES, start=1)]
     assert {utterance.voice for utterance in build.UTTERANCES} == set(build.VOICES)
-
-
-def test_format_length_and_size():
-    files = collecting.collect([SPEECH])
-    for file in files:
-        info = soundfile.info(file)
-        assert (info.samplerate, info.channels, info.format) == (16_000, 1, "FLAC")
-    assert 60 <= sum(soundfile.info(file).duration for file in files) <= 90
+    infos = [soundfile.info(file) for file in files]
+    assert {(info.samplerate, info.channels, info.format) for info in infos} == {(16_000, 1, "FLAC")}
+    assert 60 <= sum(info.duration for info in infos) <= 90
     assert sum(file.stat().st_size for file in SPEECH.iterdir() if file.is_file()) < 3_000_000
 
 

@@ -56,17 +56,13 @@ def made(place: Path, *over: str, **behaviour: object) -> Sweep:
     )
 
 
-def quiet(stage: str, fraction: float | None) -> None:
-    """Nobody watches."""
-
-
 def swept(
     place: Path,
     sweep: Sweep,
     trials: int = 24,
     cancelled: bool = False,
     engine: Home | Cluster | None = None,
-    progress: Callable[[str, float | None], object] = quiet,
+    progress: Callable[[str, float | None], object] = lambda *_: None,
 ) -> Study:
     with folders.opened(place / "study", sweep) as storage:
         study = Study(place / "study", sweep, storage)
@@ -126,7 +122,7 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path):
 @pytest.mark.slow
 def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path):
     study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12"))
-    study.confirm(Home(), quiet, lambda: False, everything=True)
+    study.confirm(Home(), lambda *_: None, lambda: False, everything=True)
     assert len(study.confirmations) == 3
     for one in study.trials():
         outcome = study.confirmations[one.number]
@@ -166,33 +162,28 @@ def test_a_killed_trial_is_repeated_and_one_with_other_words_fails(behaviour, wh
     assert why in str(study.trials()[1].why)
 
 
-def test_a_constraint_keeps_trials_off_the_front(tmp_path):
+def test_constraints_keep_trials_off_the_front_and_settings_that_cannot_act_fail_without_a_run(tmp_path):
     sweep = replace(made(tmp_path, "search.beam=8,10,12"), constraints=(space.parse_constraint("wer<=0.15"),))
     study = swept(tmp_path, sweep)
     assert [one.why for one in study.trials()] == ["wer is 0.3, over 0.15.", None, None]
     assert [point.trial for point in study.front()] == [1, 2]
     assert 0 not in study.confirmations
-
-
-def test_settings_that_cannot_act_fail_without_a_run(tmp_path):
-    study = swept(tmp_path, made(tmp_path, "frames.rule=multi-frame,conditional"))
+    place = tmp_path / "idle"
+    study = swept(place, made(place, "frames.rule=multi-frame,conditional"))
     assert study.trials()[0].why == "frames.rule=multi-frame acts only with model = dnn (acoustic model)."
     assert study.trials()[0].state == "failed"
-    assert not list((tmp_path / "study" / "trials").glob("0-*"))
+    assert not list((place / "study" / "trials").glob("0-*"))
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path):
+def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path, monkeypatch):
     sweep = made(tmp_path, "search.beam=8,9", full="x.asrs: No space left on device.")
     with pytest.raises(BadInput, match=r"the disk is full .* the same command goes on"):
         swept(tmp_path, sweep)
     assert states(swept(tmp_path, made(tmp_path, "search.beam=8,9"))) == ["done", "done"]
-
-
-def test_a_disk_without_room_ends_the_sweep_before_a_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5_000_000))
     with pytest.raises(BadInput, match=r"the disk is full \(5 MB are free\)"):
-        swept(tmp_path, made(tmp_path))
+        swept(tmp_path / "new", made(tmp_path / "new"))
 
 
 def test_a_cancelled_trial_ends_and_progress_says_how_much_is_done_and_the_time_left(tmp_path):
@@ -230,7 +221,6 @@ def test_another_study_is_refused(tmp_path):
 
 CHILD = """
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from test_sweep import made, swept
 place = Path(sys.argv[1])
