@@ -300,11 +300,9 @@ def test_minibatches_are_the_same_wherever_they_are_taken_and_go_over_all_frames
 
 
 def test_a_loss_that_is_no_number_is_that_of_a_net_that_diverged():
-    found = lessons().losses(lambda x: torch.full((len(x), CLASSES), torch.nan), CPU)
-    assert found == [DIVERGED] * len(found)
-    assert lessons().losses(lambda x: torch.zeros(len(x), CLASSES), CPU) == pytest.approx(
-        [np.log(CLASSES)] * len(found)
-    )
+    for said, loss in ((torch.nan, DIVERGED), (0.0, np.log(CLASSES))):
+        found = lessons().losses(lambda x, said=said: torch.full((len(x), CLASSES), said), CPU)
+        assert found == pytest.approx([loss] * len(found))
 
 
 def test_all_workers_have_the_first_ones_data():
@@ -323,10 +321,8 @@ def test_all_workers_have_the_first_ones_data():
 
 def test_data_are_read_with_their_labels(tmp_path):
     write_shard(tmp_path, [3, 4, labels.UNLABELLED, 4])
-    found = labelled.read(tmp_path, "senones", 0, 1)
-    assert found.taught.known.tolist() == [0, 1, 3]
+    found, states = (labelled.read(tmp_path, classes, 0, 1) for classes in ("senones", "states"))
+    assert found.taught.known.tolist() == found.examined.tolist() == [0, 1, 3]
     assert found.taught.targets[found.taught.known].tolist() == [3, 4, 4]
-    assert found.examined.tolist() == [0, 1, 3]
-    states = labelled.read(tmp_path, "states", 0, 1)
     assert states.classes < found.classes
     assert len(states) == 3

@@ -1,9 +1,8 @@
 """Workers of a training as threads of one process, with the same transport (gloo) and the same code."""
 
-import sys
+import faulthandler
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -72,23 +71,15 @@ def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | No
         if time.process_time() > worked + WORK_S:
             worked, still = time.process_time(), 0
         if still == STILL:
-            raise AssertionError(f"The workers wait for each other: {_places(threads)}")
+            break
     else:
-        raise AssertionError(f"The workers do not come to an end: {_places(threads)}")
+        still = LONGEST
     if problems:
         raise problems[0]
+    if still >= STILL:
+        faulthandler.dump_traceback()
+        raise AssertionError("The workers wait for each other or do not come to an end; their places are above.")
     return found
-
-
-def _places(threads: list[threading.Thread]) -> str:
-    """Where each thread waits."""
-    frames = sys._current_frames()
-    reported = []
-    for rank, thread in enumerate(threads):
-        frame = frames.get(thread.ident or 0)
-        stack = traceback.extract_stack(frame)[-4:] if frame is not None else ()
-        reported.append(f"{rank}: {', '.join(f'{at.name} {at.lineno}' for at in stack) or 'ended'}")
-    return "; ".join(reported)
 
 
 def lessons(examples: int = 96, context: int = 1, seed: int = 1) -> Lessons:
@@ -140,9 +131,6 @@ def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
 def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> Iterator[Piece]:
     """In the place of `launch.pieces`."""
     yield from run_job(job)
-
-
-# -- a few labelled frames on disk -----------------------------------------------------------------
 
 
 def write_shard(folder: Path, senones: Sequence[int] | np.ndarray, name: str = "shard-0000") -> np.ndarray:
