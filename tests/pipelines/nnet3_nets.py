@@ -116,7 +116,7 @@ class NetWriter:
     def plain(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
         """What has an output for each input."""
         dim = self.width(source)
-        scale, shift = (self.rng.uniform(0.5, 1.5, dim).astype(np.float32) for _ in range(2))
+        scale, shift = np.random.default_rng(len(self.lines)).uniform(0.5, 1.5, (2, dim)).astype(np.float32)
         averages = {"Dim": dim, "ValueAvg": [0.5] * dim, "DerivAvg": [0.5] * dim, "Count": 3.0}
         repair = {"OderivRms": [1.0] * dim, "OderivCount": b"\x08" + np.float64(12).tobytes()}
         repair |= {"NumDimsSelfRepaired": 0.0, "NumDimsProcessed": 0.0, "SelfRepairScale": 1e-5}

@@ -185,12 +185,12 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
 PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
 QUIET = ["sil", *(f"sil_{place}" for place in "BEIS")]
 PLACED = dict(enumerate([*QUIET, *(f"{name}_{place}" for name in "abcd" for place in "BEIS")], start=1))
-SAID = {"one": "a b", "two": "b", "three": "c a d", "to": "b"}
+PRONOUNCED = {"one": "a b", "two": "b", "three": "c a d", "to": "b"}
 SCALE = 0.5
 
 
 def files(folder: Path, sentence: str) -> Recipe:
-    (folder / "words.dict").write_text("".join(f"{word} {pron}\n" for word, pron in SAID.items()))
+    (folder / "words.dict").write_text("".join(f"{word} {pron}\n" for word, pron in PRONOUNCED.items()))
     (folder / "words.gram").write_text(f"#JSGF V1.0;\ngrammar words;\npublic <words> = {sentence};\n")
     paths = str(folder / "words.dict"), str(folder / "words.gram")
     return Recipe(str(folder), paths[0], grammar=paths[1], transition_scale=SCALE, silence_probability=0.3)
@@ -206,33 +206,26 @@ def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndar
     for silences in itertools.product(range(4), repeat=len(words) + 1):
         phones: list[str] = ["sil"] * silences[0]
         for word, after in zip(words, silences[1:], strict=True):
-            pron = SAID[word].split()
+            pron = PRONOUNCED[word].split()
             ends = "S" if len(pron) == 1 else "B" + "I" * (len(pron) - 2) + "E"
             phones += [f"{p}_{end}" if placed else p for p, end in zip(pron, ends, strict=True)]
             phones += ["sil"] * after
-        cost = -sum(np.log(0.3) * count + np.log(0.7) for count in silences)
-        row = [number[name] for name in phones]
-        # Paths by state of the phone at hand; the next phone begins where it ends.
-        begin = np.full(len(scores) + 1, np.inf)
-        begin[0] = 0.0
-        for i, phone in enumerate(row):
-            left, right = ([number["sil"], *row][i], [*row, number["sil"]][i + 1])
-            topology = model.topologies[phone]
-            window = (0, phone, 0) if names[phone] == "sil" else (left, phone, right)
-            m = len(topology) - 1
-            pdfs = [decisions.pdf(window, state.forward) for state in topology[:m]]
-            steps = [(k, j, -SCALE * np.log(p)) for k in range(m) for j, p in topology[k].transitions]
-            arrive = np.full((len(scores), m), np.inf)
-            end = np.full(len(scores) + 1, np.inf)
-            for t in range(len(scores)):
-                arrive[t, 0] = begin[t]
-                for k, j, step in steps:
-                    if j < m and t:
-                        arrive[t, j] = min(arrive[t, j], arrive[t - 1, k] + step)
-                arrive[t] -= scores[t, pdfs]
-                end[t + 1] = min(arrive[t, k] + step for k, j, step in steps if j == m)
-            begin = end
-        best = min(best, cost + begin[-1])
+        row = [number["sil"], *(number[name] for name in phones), number["sil"]]
+        arcs, pdfs = list[tuple[int, int, float]](), list[int]()
+        for left, phone, right in zip(row, row[1:], row[2:], strict=False):
+            window, begin = (0, phone, 0) if names[phone] == "sil" else (left, phone, right), len(pdfs)
+            # The last state of a phone is the first one of the next.
+            for state in model.topologies[phone][:-1]:
+                arcs += [(len(pdfs), begin + target, -SCALE * np.log(p)) for target, p in state.transitions]
+                pdfs.append(decisions.pdf(window, state.forward))
+        costs = np.full(len(pdfs) + 1, np.inf)
+        costs[0] = -sum(np.log(0.3) * count + np.log(0.7) for count in silences)
+        for frame in scores:
+            emitted = costs[:-1] - frame[pdfs]
+            costs = np.full(len(pdfs) + 1, np.inf)
+            for source, target, cost in arcs:
+                costs[target] = min(costs[target], emitted[source] + cost)
+        best = min(best, costs[-1])
     return float(best)
 
 

@@ -1,6 +1,5 @@
 """Online i-vectors against their definition: frame by frame, one Gaussian at a time, with a dense solution."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -265,36 +264,30 @@ def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path):
     assert (model.left_context, model.right_context) == (4, 4)
 
 
-def saying(name: str, text: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).write_text(text)
-
-
-def statistics(first: str, second: str) -> Callable[[Path], object]:
-    return saying("global_cmvn.stats", f"[ {first}\n{second} ]")
-
-
-def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> Callable[[Path], object]:
+def extractor(gaussians: int, covariance: bytes = b"\5\0\0\0") -> bytes:
     data = writer.extractor(np.ones((gaussians, 5, 7)), np.array([np.eye(5)] * gaussians))
-    data = data.replace(b"DP \4\5\0\0\0", b"DP \4" + covariance, 1)
-    return lambda folder: (folder / "final.ie").write_bytes(data)
+    return data.replace(b"DP \4\5\0\0\0", b"DP \4" + covariance, 1)
 
 
 @each(
-    "damage, sentence",
+    "name, content, sentence",
     [
-        (extractor(5), "number of Gaussians is 5, expected 6 to 6"),
-        (extractor(6, b"\xff\xff\xff\x07"), "inverse covariance of Gaussian 0 needs"),
-        (statistics("1 2 3", "4 5 6"), "2 rows of 14 values and a count, found 2 × 3"),
-        (statistics("nan " * 14, "1 " * 14), "no matrix of numbers"),
-        (statistics("0 " * 14, "1 " * 14), "and a count"),
-        (saying("splice.conf", "--left-context=3"), "13 cepstra spliced −3 … \\+4 are 104"),
-        (saying("online_cmvn.conf", "--skip-dims=0:13"), "numbers below 13"),
-        (saying("online_cmvn.conf", "--cmn-window=x"), "cannot be used as a value"),
-        (lambda folder: (folder / "final.dubm").unlink(), "final.dubm is missing"),
+        ("final.ie", extractor(5), "number of Gaussians is 5, expected 6 to 6"),
+        ("final.ie", extractor(6, b"\xff\xff\xff\x07"), "inverse covariance of Gaussian 0 needs"),
+        ("global_cmvn.stats", b"[ 1 2 3\n4 5 6 ]", "2 rows of 14 values and a count, found 2 × 3"),
+        ("global_cmvn.stats", b"[ " + b"nan " * 14 + b"\n" + b"1 " * 14 + b"]", "no matrix of numbers"),
+        ("global_cmvn.stats", b"[ " + b"0 " * 14 + b"\n" + b"1 " * 14 + b"]", "and a count"),
+        ("splice.conf", b"--left-context=3", "13 cepstra spliced −3 … \\+4 are 104"),
+        ("online_cmvn.conf", b"--skip-dims=0:13", "numbers below 13"),
+        ("online_cmvn.conf", b"--cmn-window=x", "cannot be used as a value"),
+        ("final.dubm", None, "final.dubm is missing"),
     ],
 )
-def test_damaged_extractors_are_refused(damage, sentence, tmp_path):
-    damage(writer.write_ivector(tmp_path))
+def test_damaged_extractors_are_refused(name, content, sentence, tmp_path):
+    path = writer.write_ivector(tmp_path) / name
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
     refusal(sentence, ivector.read, tmp_path, 13)
 
 

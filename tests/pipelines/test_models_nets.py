@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,83 +83,78 @@ def test_input_statistics_fold_into_the_first_layer():
         np.testing.assert_allclose(x @ weight.T + bias, forward(made, FEATURES), atol=1e-4)
 
 
-def edited(key: str, value: Any) -> Callable[[Path], object]:
-    def spoil(path: Path) -> None:
-        file = path.with_suffix(".json")
-        file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
-
-    return spoil
-
-
-def with_tensor(name: str, change: Any = None, thin: bool = False) -> Callable[[Path], object]:
-    """Another tensor of that name, or what `change` makes of it; without one. `thin`: in a net of masks."""
-
-    def spoil(path: Path) -> None:
-        if thin:
-            thinned(path)
-        tensors = dict(load_file(path))
-        old = tensors.pop(name, None)
-        made = change(old) if callable(change) else change
-        save_file(tensors | ({} if made is None else {name: made}), path)
-
-    return spoil
-
-
-def placed(place: Any, value: float) -> Callable[[Array], Array]:
-    def put(values: Array) -> Array:
-        values[place] = value
-        return values
-
-    return put
-
-
 def nested(path: Path) -> None:
     file, deep = path.with_suffix(".json"), "[" * 100_000 + "]" * 100_000
     file.write_text(file.read_text().replace('"about":{}', f'"about":{{"deep":{deep}}}'))
 
 
-FIRST = "layers.0.weight"
-MASK, REST = (partial(with_tensor, FIRST + name, thin=True) for name in (nets.MASK, nets.KEPT))
 NO_CARD = "does not describe a net"
-SPOILED: list[tuple[Callable[[Path], Any], str]] = [
-    (lambda path: path.with_suffix(".json").unlink(), "cannot be read .* a net needs one beside"),
-    (lambda path: path.with_suffix(".json").write_bytes(b"\xff{"), NO_CARD),
-    (lambda path: path.with_suffix(".json").write_text("[1, 2]"), NO_CARD),
-    (edited("format", "onnx"), "is in the format 'onnx'"),
-    (edited("scale", [1.0]), "39 means and 1 scales"),
-    (edited("left", -1), NO_CARD),
-    (edited("layers", [{"outputs": 0}]), NO_CARD),
-    (edited("senones", 10**12), NO_CARD),
-    (edited("layers", [{"outputs": 16}] * 65), NO_CARD),
-    (edited("mean", [1e300] * 39), "a mean or scale beyond"),
-    (edited("about", {"notes": "x" * (1 << 20)}), "of more than 1,048,576 is not read"),
-    (nested, NO_CARD),
-    (edited("left", 4), r"layers\.0\.weight has the shape \[16, 234\], its card asks for \[16, 312\]"),
-    (edited("layers", []), r"holds the tensor layers\.0\.bias, which its card does not know"),
-    (lambda path: path.unlink(), "there is no such file"),
-    (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a whole safetensors file"),
-    (with_tensor("layers.1.bias"), r"lacks the tensor layers\.1\.bias"),
-    (with_tensor("heads.0.bias", placed(7, np.inf)), r"heads\.0\.bias holds a value that is not a finite number"),
-    (with_tensor(FIRST, placed((3, 4), np.nan)), r"layers\.0\.weight holds a value that is not a finite number"),
-    (with_tensor("layers.0.bias", np.zeros(16, np.int64)), r"layers\.0\.bias holds I64 numbers"),
-    (with_tensor(FIRST, np.zeros((16, 99), np.float32)), r"weight has the shape \[16, 99\], its card asks for"),
-    (REST(), r"lacks the tensor layers\.0\.weight\.kept"),
+
+
+@each(
+    "spoil, sentence",
+    [
+        (lambda path: path.with_suffix(".json").unlink(), "cannot be read .* a net needs one beside"),
+        (lambda path: path.with_suffix(".json").write_bytes(b"\xff{"), NO_CARD),
+        (lambda path: path.with_suffix(".json").write_text("[1, 2]"), NO_CARD),
+        (nested, NO_CARD),
+        (lambda path: path.unlink(), "there is no such file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a whole safetensors file"),
+    ],
+)
+def test_files_that_are_no_net_are_refused(tmp_path, spoil, sentence):
+    path = write(tmp_path, net(card(*SHAPE)))
+    spoil(path)
+    assert "made." in refusal(sentence, nets.load, path)
+
+
+FIRST = "layers.0.weight"
+MASK, KEPT = FIRST + nets.MASK, FIRST + nets.KEPT
+Spoiled = list[tuple[Callable[[dict[str, Any], dict[str, Array]], object], str]]  # what of card and tensors is changed
+DENSE: Spoiled = [
+    (lambda card, _: card.update(format="onnx"), "is in the format 'onnx'"),
+    (lambda card, _: card.update(scale=[1.0]), "39 means and 1 scales"),
+    (lambda card, _: card.update(left=-1), NO_CARD),
+    (lambda card, _: card.update(layers=[{"outputs": 0}]), NO_CARD),
+    (lambda card, _: card.update(senones=10**12), NO_CARD),
+    (lambda card, _: card.update(layers=[{"outputs": 16}] * 65), NO_CARD),
+    (lambda card, _: card.update(mean=[1e300] * 39), "a mean or scale beyond"),
+    (lambda card, _: card.update(about={"notes": "x" * (1 << 20)}), "of more than 1,048,576 is not read"),
+    (lambda card, _: card.update(left=4), r"0\.weight has the shape \[16, 234\], its card asks for \[16, 312\]"),
+    (lambda card, _: card.update(layers=[]), r"holds the tensor layers\.0\.bias, which its card does not know"),
+    (lambda _, tensors: tensors.pop("layers.1.bias"), r"lacks the tensor layers\.1\.bias"),
+    (lambda _, tensors: tensors["heads.0.bias"].put(7, np.inf), r"heads\.0\.bias holds a value that is not a finite"),
+    (lambda _, tensors: tensors[FIRST].put(70, np.nan), r"layers\.0\.weight holds a value that is not a finite"),
+    (lambda _, tensors: tensors.update({"layers.0.bias": np.zeros(16, "i8")}), r"layers\.0\.bias holds I64 numbers"),
     (
-        with_tensor(FIRST, np.zeros((16, 234)), thin=True),
-        r"holds the tensor layers\.0\.weight, which its card does not",
+        lambda _, tensors: tensors.update({FIRST: tensors[FIRST][:, :99].copy()}),
+        r"weight has the shape \[16, 99\], its",
     ),
-    (MASK(lambda mask: mask[:, :-1].copy()), r"weight\.mask has the shape \[16, 29\], its card asks for \[16, 30\]"),
-    (REST(lambda kept: kept[:-1].copy()), r"weight\.kept has the shape \[1247\], its mask asks for \[1248\]"),
-    (MASK(lambda mask: mask.astype(np.float16)), r"weight\.mask holds F16 numbers; U8 are needed"),
-    (MASK(placed((2, -1), 255)), r"weight\.mask has bits set beyond the 234 of a row"),
-    (REST(placed(7, np.inf)), r"layers\.0\.weight holds a value that is not a finite number"),
+]
+THIN: Spoiled = [
+    (lambda _, tensors: tensors.pop(KEPT), r"lacks the tensor layers\.0\.weight\.kept"),
+    (lambda _, tensors: tensors.update({FIRST: np.zeros((16, 234))}), r"holds the tensor layers\.0\.weight, which its"),
+    (
+        lambda _, tensors: tensors.update({MASK: tensors[MASK][:, :-1].copy()}),
+        r"\[16, 29\], its card asks for \[16, 30",
+    ),
+    (lambda _, tensors: tensors.update({KEPT: tensors[KEPT][:-1].copy()}), r"\[1247\], its mask asks for \[1248\]"),
+    (lambda _, tensors: tensors.update({MASK: tensors[MASK].astype("f2")}), r"mask holds F16 numbers; U8 are needed"),
+    (lambda _, tensors: tensors[MASK].put(-1, 255), r"weight\.mask has bits set beyond the 234 of a row"),
+    (lambda _, tensors: tensors[KEPT].put(7, np.inf), r"layers\.0\.weight holds a value that is not a finite number"),
 ]
 
 
-@each("spoil, sentence", SPOILED)
-def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, spoil, sentence):
+@each("thin, case", [*((False, case) for case in DENSE), *((True, case) for case in THIN)])
+def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, thin, case):
+    change, sentence = case
     path = write(tmp_path, net(card(*SHAPE)))
-    spoil(path)
+    if thin:
+        thinned(path)
+    described, tensors = json.loads(path.with_suffix(".json").read_text()), load_file(path)
+    change(described, tensors)
+    path.with_suffix(".json").write_text(json.dumps(described))
+    save_file(tensors, path)
     assert re.search(r"made\..*\.$", refusal(sentence, nets.load, path))
 
 

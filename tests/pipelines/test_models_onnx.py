@@ -82,6 +82,7 @@ EXTERNAL = part(13, part(1, "location") + part(2, "../../etc/passwd"))
 LOOP = node("Loop", ["x"], ["y"], part(5, part(1, "body") + part(6, part(2, "inner"))))
 TWO_VALUES = node("Constant", [], ["y"], part(5, attribute("value", tensor("", WEIGHT)) + part(5, EXTERNAL)))
 """The second is merged into the first by other readers."""
+SLICED = [node("Cast", ["x"], ["k"], to=7), node("Slice", ["w", "z", "k"], ["y"])]
 HOSTILE: list[tuple[bytes, str]] = [
     (b"", "is not a whole ONNX file: it holds no graph"),
     (of_net(MADE) + b"\x3a", "is not a whole ONNX file"),
@@ -91,43 +92,29 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(weight=tensor("w", WEIGHT, integer(14, 1))), "w lies in another file"),
     (one_product(nodes=[node("Constant", [], ["y"], value=tensor("", WEIGHT, EXTERNAL))]), "y lies in another file"),
     (one_product(nodes=[TWO_VALUES]), "y lies in another file"),
-    (
-        one_product(weight=tensor("w", WEIGHT, shape=[10**9, 10**9])),
-        rf"w has the shape \[1000000000, 1000000000\], {10**18} numbers, and the file holds {WEIGHT.size}",
-    ),
+    (one_product(weight=tensor("w", WEIGHT, shape=[10**9] * 2)), f"{10**18} numbers, and the file holds {WEIGHT.size}"),
     (one_product(weight=tensor("w", WEIGHT, shape=[-1, 50])), r"impossible shape \[-1, 50\]"),
     (one_product(weight=integer(1, 2) + part(8, "w")), "w is of the ONNX data type 0"),
     (one_product(weight=tensor("w", WEIGHT, part(4, WEIGHT.tobytes()))), "w has two lists of values"),
     (one_product(part(15, b"")), "holds a sparse tensor"),
     (one_product(nodes=[LOOP]), "the operator Loop 'y' holds a graph of its own"),
-    (
-        one_product(nodes=[node("ConstantOfShape", ["x"], ["c"]), node("LSTM", ["x", "w", "w"], ["y"])]),
-        "the operator LSTM carries what it heard from frame to frame .a recurrent net.; only feed-forward nets",
-    ),
-    (
-        one_product(nodes=[node("NonZero", ["x"], ["y"])]),
-        "NonZero 'y' makes a tensor of a size that only its values tell",
-    ),
+    (one_product(nodes=[node("LSTM", ["x", "w", "w"], ["y"])]), "the operator LSTM .* only feed-forward nets"),
+    (one_product(nodes=[node("ConstantOfShape", ["x"], ["y"])]), "ConstantOfShape 'y' makes .* only its values tell"),
+    (one_product(nodes=[node("NonZero", ["x"], ["y"])]), "NonZero 'y' makes .* only its values tell"),
     (one_product(nodes=[node("RandomNormalLike", ["x"], ["y"])]), "'y' is random; a net to score with is not"),
-    (
-        one_product(nodes=[node("Cast", ["x"], ["k"], to=7), node("Slice", ["w", "z", "k"], ["y"])]),
-        "the operator Slice 'y' makes a tensor of a size that depends on the speech",
-    ),
+    (one_product(nodes=SLICED), "the operator Slice 'y' makes a tensor of a size that depends on the speech"),
     (one_product(part(5, tensor("w", WEIGHT))), "has the tensor 'w' twice"),
     (one_product(nodes=[node("MatMul", ["x", "w"], ["y"])] * 10_001), "has more than 10000 operators"),
     (one_product() + part(20, b""), "holds training information"),
     (one_product() + part(25, b""), "holds functions of its own"),
     (
         one_product(inputs=[ends("x", ["n", 77])]),
-        rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\] \(frames of context × features\)",
+        rf"'x' has .* asks for \[n, {INPUTS}\] \(frames of context × features",
     ),
     (one_product(inputs=[ends("x", [16, INPUTS])]), rf"shape \[16, {INPUTS}\], a fixed number of frames"),
     (one_product(inputs=[ends("x", ["n", INPUTS], kind=7)]), "is no tensor of 32-bit floats"),
     (one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]), r"has 2 inputs \(x, state\)"),
-    (
-        one_product(outputs=[ends("y", ["n", 49])]),
-        r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\] \(the senones\)",
-    ),
+    (one_product(outputs=[ends("y", ["n", 49])]), r"'y' has .* asks for \[n, 50\] \(the senones\)"),
     (one_product(outputs=[ends("y", ["n", 50]), ends("z", ["n", 50])]), r"has 2 outputs \(y, z\)"),
 ]
 
