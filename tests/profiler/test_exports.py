@@ -33,22 +33,20 @@ def chrome(small: Path, tmp_path: Path) -> Any:
 
 
 def test_chrome_events_are_complete_and_in_microseconds(chrome, small):
-    events = chrome["traceEvents"]
-    spans = [e for e in events if e["ph"] == "X" and e["cat"] != "said"]
+    spans = [e for e in chrome["traceEvents"] if e["ph"] == "X" and e["cat"] != "said"]
     before = chrome["otherData"]["setup"]
     assert before == {"before_s": {"setup.model": 0.005}, "spans": 1}
     with Session.open(small) as session:
         assert len(spans) + before["spans"] == len(session.spans)
         total = session.spans["duration_ns"].sum() - 5_000_000
-        assert sum(e["dur"] for e in spans) == pytest.approx(total / 1000)
         first = session.spans["start_ns"].min() + 5_000_000
-        by_name = sorted((e for e in spans if e["name"] == "decode.block"), key=lambda e: e["ts"])
-        wanted = session.spans[session.spans["stage"] == 0]
-    assert [e["ts"] for e in by_name] == pytest.approx(((wanted["start_ns"] - first) / 1000).tolist())
+        tiles = session.spans[session.spans["stage"] == 0]
+    assert sum(e["dur"] for e in spans) == pytest.approx(total / 1000)
+    by_name = sorted((e for e in spans if e["name"] == "decode.block"), key=lambda e: e["ts"])
+    assert [e["ts"] for e in by_name] == pytest.approx(((tiles["start_ns"] - first) / 1000).tolist())
     assert by_name[0]["args"] == {"frame": 0, "frames": 4, "epoch": 0}
     emit = next(e for e in spans if e["name"] == "search.emit")
-    assert emit["cat"] == "search"
-    assert emit["args"]["tokens"] == 50
+    assert (emit["cat"], emit["args"]["tokens"]) == ("search", 50)
     assert {e["tid"] for e in spans} == {1}
     nests(spans)
 
@@ -78,54 +76,46 @@ def nests(spans: list[dict[str, Any]]) -> None:
     assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
 
 
-def test_decoding_is_what_a_trace_shows_first(small, tmp_path):
+def test_decoding_is_what_a_trace_shows_first(chrome, small, tmp_path):
     """Set-up took 5 ms of 6, in the session and in every file until now."""
     with Session.open(small) as session:
-        chrome_trace.write(session, tmp_path / "t.json")
         speedscope.write(session, tmp_path / "s.json")
         blocks = session.spans[session.spans["stage"] == 0]
         decoded = (blocks["start_ns"] + blocks["duration_ns"]).max() - blocks["start_ns"].min()
-    timed = [e for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if "ts" in e]
+    timed = [e for e in chrome["traceEvents"] if "ts" in e]
     assert min(e["ts"] for e in timed) == 0
-    ends = [e["ts"] + e["dur"] for e in timed if e["ph"] == "X"]
-    assert max(ends) <= decoded / 1000 * 1.2
+    assert max(e["ts"] + e["dur"] for e in timed if e["ph"] == "X") <= decoded / 1000 * 1.2
     tree = json.loads((tmp_path / "s.json").read_text())
     assert [p["name"] for p in tree["profiles"]] == ["decode", RECOGNISED, SETUP]
-    decode, _, setup = tree["profiles"]
+    decode, recognised_, setup = tree["profiles"]
     assert decode["events"][0]["at"] == 0
     assert decode["endValue"] <= decoded * 1.2
     names = [frame["name"] for frame in tree["shared"]["frames"]]
     assert {names[f]: ns for f, ns in balanced(setup).items()} == {"setup.model": 5_000_000}
     assert not any("setup" in names[e["frame"]] for e in decode["events"])
+    spoken = {e["name"]: e["dur"] * 1000 for e in timed if e.get("cat") == "said"}
+    assert {names[f]: ns for f, ns in balanced(recognised_).items()} == pytest.approx(spoken, abs=2)
 
 
-def test_utterances_and_words_are_spans(chrome, small, tmp_path):
+def test_utterances_and_words_are_spans(chrome, small):
     events = [e for e in chrome["traceEvents"] if e.get("cat") == "said"]
     assert [e["name"] for e in events] == ["one", "hello", "word"]
     utterance, hello, word = events
-    assert utterance["args"]["hypothesis"] == "hello word"
-    assert utterance["args"]["reference"] == "hello world"
+    assert (utterance["args"]["hypothesis"], utterance["args"]["reference"]) == ("hello word", "hello world")
     assert hello["args"] == {"first_frame": 2, "frames": 10}
     with Session.open(small) as session:
         blocks = session.spans[session.spans["stage"] == 0]
-        origin = blocks["start_ns"].min()
-        starts = (blocks["start_ns"] - origin) / 1000
-        ends = starts + blocks["duration_ns"] / 1000
-        speedscope.write(session, tmp_path / "s.json")
+    starts = (blocks["start_ns"] - blocks["start_ns"].min()) / 1000
+    ends = starts + blocks["duration_ns"] / 1000
+
+    def at(frame: float) -> float:
+        block, part = int(frame // 4), frame % 4 / 4
+        return float(starts[block] + part * (ends[block] - starts[block]))
+
     assert (utterance["ts"], utterance["dur"]) == pytest.approx((starts[0], ends[-1]))
-    # The third frame of the first block of four to the end of the third block.
-    middle = starts[0] + (ends[0] - starts[0]) / 2
-    assert (hello["ts"], hello["ts"] + hello["dur"]) == pytest.approx((middle, ends[2]), abs=2e-3)
-    # Frames 15 to 34: from three quarters of the fourth block to three quarters of the ninth.
-    assert word["ts"] == pytest.approx(starts[3] + 0.75 * (ends[3] - starts[3]), abs=2e-3)
-    assert word["ts"] + word["dur"] == pytest.approx(starts[8] + 0.75 * (ends[8] - starts[8]), abs=2e-3)
+    assert (hello["ts"], hello["ts"] + hello["dur"]) == pytest.approx((at(2), ends[2]), abs=2e-3)
+    assert (word["ts"], word["ts"] + word["dur"]) == pytest.approx((at(15), at(35)), abs=2e-3)
     nests(events)
-    tree = json.loads((tmp_path / "s.json").read_text())
-    names = [frame["name"] for frame in tree["shared"]["frames"]]
-    (said,) = (p for p in tree["profiles"] if p["name"] == RECOGNISED)
-    spent = {names[f]: ns for f, ns in balanced(said).items()}
-    wanted = {e["name"]: e["dur"] * 1000 for e in events}
-    assert spent == pytest.approx(wanted, abs=2)
 
 
 @given(
@@ -136,23 +126,17 @@ def test_whatever_a_session_says_was_recognised_nests(utterances, blocks):
     """A stranger's session may name frames that were never decoded, or twice."""
     spans = spans_of([(start, 3, 0, first, frames) for start, frames, first in blocks])
     session = fake_session(spans, [Stage(0, "decode.block", "decode")], {})
-    rows = [
-        _utterance(number, first, frames, [("a", at, 3) for at in words])
+    session.utterances = Utterances(
+        Utterance(
+            number, f"u{number}", "", first, frames, frames / 100, None, None, tuple(("a", at, 3) for at in words),
+            None, (), None, None, False, np.zeros((frames, 2), np.int8),
+        )
         for number, (first, frames, words) in enumerate(utterances)
-    ]
-    session.utterances = Utterances(rows)
+    )  # fmt: skip
     found = recognised(session)
     assert len(found.spans) == len(found.names) == len(found.details)
     written = speedscope.events(in_order(found.spans), 0, dict.fromkeys(range(len(found.names)), 0), "first_frame")
     balanced({"startValue": 0, "endValue": 1000, "events": [json.loads(e) for e in written]})
-
-
-def _utterance(number: int, first: int, frames: int, words: list[tuple[str, int, int]]) -> Utterance:
-    peaks = np.zeros((frames, 2), np.int8)
-    return Utterance(
-        number, f"u{number}", "", first, frames, frames / 100, None, None, tuple(words), None, (),
-        None, None, False, peaks,
-    )  # fmt: skip
 
 
 def balanced(profile: dict[str, Any]) -> dict[int, int]:
@@ -227,12 +211,16 @@ def test_overlapping_spans_are_made_to_nest(pairs, piece):
     balanced({"startValue": 0, "endValue": 100, "events": events})
 
 
+def written_table(session: Any, path: Path) -> list[dict[str, str]]:
+    table.write(session, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def test_the_table_has_a_row_per_stage_and_blanks(small, tmp_path):
     with Session.open(small) as session:
-        table.write(session, tmp_path / "t.csv")
+        rows = written_table(session, tmp_path / "t.csv")
         parts = breakdown(session)
-    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     assert [row["stage"] for row in rows] == [*(row.name for row in parts.stages), "overhead"]
     gaussians, emit, overhead = rows
     assert float(gaussians["time_ns"]) == parts.stages[0].time_ns
@@ -252,33 +240,25 @@ def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path):
     law = Cost({"gemm": Linear(1e6)}, calls={NUMPY_CALL: Linear(20.0)})
     session = fake_session(spans, stages, {(1, 0): law})
     session.path = tmp_path / "a.asrs"
-    table.write(session, tmp_path / "t.csv")
-    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
-        a, b, _ = csv.DictReader(file)
-    assert float(a["part_arithmetic_ns"]) == pytest.approx(10_000 / 1.1)
-    assert float(a["part_calls_ns"]) == pytest.approx(9_000)
+    a, b, _ = written_table(session, tmp_path / "t.csv")
+    ns = {name: float(a[f"part_{name}_ns"]) for name in PARTS}
+    assert (ns["arithmetic"], ns["calls"]) == pytest.approx((10_000 / 1.1, 9_000))
     assert float(a["part_calls_low_ns"]) <= 9_000 <= float(a["part_calls_high_ns"])
-    assert float(a["part_not_attributed_ns"]) == pytest.approx(31_000 - 10_000 / 1.1)
-    assert sum(float(a[f"part_{name}_ns"]) for name in PARTS) == pytest.approx(40_000)
+    assert ns["not_attributed"] == pytest.approx(31_000 - 10_000 / 1.1)
+    assert sum(ns.values()) == pytest.approx(40_000)
     assert {b[f"part_{name}{end}_ns"] for name in PARTS for end in ("", "_low", "_high")} == {""}
 
 
-@pytest.mark.parametrize("form", export.formats())
-def test_an_export_that_cannot_be_written(form, small, tmp_path):
+@each("form", export.formats())
+def test_every_format_writes_an_empty_session_and_says_where_it_cannot(form, tmp_path):
+    SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
     (tmp_path / "taken").mkdir()
-    with Session.open(small) as session:
+    with Session.open(tmp_path / "s.asrs") as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):
             with pytest.raises(OutputError, match=r"cannot be written there|a folder") as caught:
                 form.write(session, target)
             assert str(target) in str(caught.value)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]
-
-
-@each("form", export.formats())
-def test_an_empty_session_exports(form, tmp_path):
-
-    SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
-    with Session.open(tmp_path / "s.asrs") as session:
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["s.asrs", "taken"]
         form.write(session, tmp_path / "out")
     if form.mime == "application/json":
         json.loads((tmp_path / "out").read_text())
@@ -286,11 +266,9 @@ def test_an_empty_session_exports(form, tmp_path):
 
 def test_every_file_of_the_folder_is_a_format_of_its_own():
     files = {path.stem for path in Path(export.__path__[0]).glob("*.py") if path.stem[0] != "_"}
-    assert {"table", "chrome_trace", "speedscope"} <= files
     found = export.formats()
     assert {form.write.__module__.rpartition(".")[2] for form in found} == files
-    places = [form.place for form in found]
-    assert places == sorted(places)
-    for name in ("name", "option", "title", "suffix", "place"):
-        assert len({getattr(one, name) for one in found}) == len(found), name
-    assert all(mimetypes.MimeTypes().guess_type(f"a{one.suffix}")[0] == one.mime for one in found)
+    assert [form.place for form in found] == sorted({form.place for form in found})
+    for name in ("name", "option", "title", "suffix"):
+        assert len({getattr(form, name) for form in found}) == len(found), name
+    assert all(mimetypes.MimeTypes().guess_type(f"a{form.suffix}")[0] == form.mime for form in found)

@@ -32,24 +32,21 @@ def measured(threads: int, *how: object) -> RoofTable:
 
 @pytest.mark.usefixtures("quick")
 def test_measured_roofs_are_complete_and_plausible():
-    steps: list[tuple[str, float]] = []
-    found = measured(1, lambda what, fraction: steps.append((what, fraction)))
-    for name in ("gemm", "gemv", "fma", "scalar", "exp", "log"):
-        rate = found.rate(name)
-        assert rate is not None, name
+    fractions: list[float] = []
+    found = measured(1, lambda what, fraction: fractions.append(fraction))
+    rates = {name: found.rate(name) for name in ("gemm", "gemv", "fma", "scalar", "exp", "log")}
+    for name, rate in rates.items():
         # From a small board's scalar loop to a large server's widest core.
         assert 1e6 < rate.low <= rate.median <= rate.high < 1e13, name
-    vector, scalar = found.rate("fma"), found.rate("scalar")
-    assert vector.median > scalar.median
+    assert rates["fma"].median > rates["scalar"].median
     ladder = found.ladder()
     assert [r.bytes for r in ladder] == [1 << 14, 1 << 16, 1 << 22]
     assert all(1e8 < r.low <= r.median <= r.high < 1e13 for r in ladder)
-    for name in ("numpy", "numba", "python"):
-        cost = found.overhead_ns(name)
-        assert 1 < cost < 1e6
-    fractions = [fraction for _, fraction in steps]
+    assert all(1 < found.overhead_ns(name) < 1e6 for name in ("numpy", "numba", "python"))
     assert fractions == sorted(fractions)
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
+    two = measured(2)
+    assert {r.threads for r in (*two.ladder(threads=2), *(two.rate(n, 2) for n in ("gemm", "fma", "exp")))} == {2}
 
 
 def test_the_vector_kernels_compute_what_they_are_named_after():
@@ -66,12 +63,6 @@ def test_the_vector_kernels_compute_what_they_are_named_after():
     a = np.empty_like(x)
     _kernels.triad(a, x, y, 3)
     np.testing.assert_allclose(a, x + 2 * y, rtol=1e-6)
-
-
-@pytest.mark.usefixtures("quick")
-def test_two_threads_share_the_ladder():
-    found = measured(2)
-    assert {r.threads for r in (*found.ladder(threads=2), *(found.rate(n, 2) for n in ("gemm", "fma", "exp")))} == {2}
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch):
@@ -91,7 +82,6 @@ def test_drift_is_reported_in_words_with_a_warning_from_five_percent_on():
     assert table.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
     assert table.drift_warning(changes) is None
     warning = table.drift_warning({"gemm": -0.02, "read 134217728": -0.12})
-    assert warning is not None
     assert "read 128 MiB −12.0%" in warning
     assert "gemm" not in warning
     assert table.sound_drift({"gemm": -0.1, "x": "y", "z": float("nan")}) == {"gemm": -0.1}
@@ -126,24 +116,20 @@ def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch):
 
 
 def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none():
-    def typed(name: str, dtype: str, rate: float, threads: int = 1) -> Roof:
-        return Roof(RATE, name, dtype, threads, 0, rate, rate, rate, "op/s")
-
-    table = RoofTable(
-        (
-            typed("gemm", "float32", 100.0),
-            typed("gemm.torch", "float32", 90.0),
-            typed("gemm", "float32", 180.0, 2),
-            typed("gemm.torch", "float32", 200.0, 2),
-            typed("gemm.torch", "bfloat16", 220.0),
-            typed("gemm.torch@cuda", "float32", 6e4),
-            typed("exp.numpy", "float32", 2.0),
-            typed("exp.vector", "float32", 6.0),
-        )
-    )
+    rates = {
+        ("gemm", "float32", 1): 100.0,
+        ("gemm.torch", "float32", 1): 90.0,
+        ("gemm", "float32", 2): 180.0,
+        ("gemm.torch", "float32", 2): 200.0,
+        ("gemm.torch", "bfloat16", 1): 220.0,
+        ("gemm.torch@cuda", "float32", 1): 6e4,
+        ("exp.numpy", "float32", 1): 2.0,
+        ("exp.vector", "float32", 1): 6.0,
+    }
+    known = RoofTable(tuple(Roof(RATE, *key, 0, rate, rate, rate, "op/s") for key, rate in rates.items()))
 
     def rate(operation: str, threads: int = 1, **how: str) -> float | None:
-        found = table.rate(operation, threads, **how)
+        found = known.rate(operation, threads, **how)
         return found.median if found else None
 
     assert (rate("gemm"), rate("gemm", 2), rate("gemm", 64)) == (100.0, 200.0, 200.0)
@@ -156,36 +142,34 @@ def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none():
 
 
 def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory():
-    steps = [
-        roof(BANDWIDTH, f"to_device.{memory}@cuda", rate, size)
-        for memory, rates in (("pinned", (1e9, 2e10)), ("pageable", (1e9, 5e9)))
-        for size, rate in zip((1 << 12, 1 << 24), rates, strict=True)
-    ]
-    table = RoofTable(tuple(steps))
+    known = RoofTable(
+        tuple(
+            roof(BANDWIDTH, f"to_device.{memory}@cuda", rate, size)
+            for memory, most in (("pinned", 2e10), ("pageable", 5e9))
+            for size, rate in ((1 << 12, 1e9), (1 << 24, most))
+        )
+    )
 
     def copy(size: int, to_device: bool = True, pinned: bool = True) -> float | None:
-        found = table.transfer(size, to_device=to_device, pinned=pinned, device="cuda")
+        found = known.transfer(size, to_device=to_device, pinned=pinned, device="cuda")
         return found.median if found else None
 
     assert (copy(1), copy(1 << 12), copy(1 << 30)) == (1e9, 1e9, 2e10)
     assert copy(1 << 30, pinned=False) == 5e9
-    between = copy(1 << 18)
-    assert 1e9 < between < 2e10
+    assert 1e9 < copy(1 << 18) < 2e10
     assert copy(1 << 18, to_device=False) is None
-    assert table.bandwidth(1e6) is None
+    assert known.bandwidth(1e6) is None
 
 
 def test_peaks_survive_storage_and_leave_out_nonsense():
     assert RoofTable.from_rows(ROOF_TABLE.rows()) == ROOF_TABLE
-    both = ROOF_TABLE.merged(RoofTable((roof(KERNEL, "tile", 3e9),)))
-    assert (both.kernel("tile").median, both.rate("gemm")) == (3e9, ROOF_TABLE.rate("gemm"))
     bad = [{**ROOF_TABLE.rows()[0], "median": value} for value in (0.0, -1.0, float("inf"), float("nan"))]
     assert not RoofTable.from_rows(bad)
-    assert RoofTable().bandwidth(1e6) is None
-    assert RoofTable().rate("gemm") is None
-    assert RoofTable().overhead_ns() is None
-    faster = ROOF_TABLE.merged(RoofTable((roof(RATE, "gemm", 200e9),)))
-    assert (faster.rate("gemm").median, len(faster.roofs)) == (200e9, len(ROOF_TABLE.roofs))
+    empty = RoofTable()
+    assert empty.bandwidth(1e6) is empty.rate("gemm") is empty.overhead_ns() is None
+    merged = ROOF_TABLE.merged(RoofTable((roof(KERNEL, "tile", 3e9), roof(RATE, "gemm", 200e9))))
+    assert (merged.kernel("tile").median, merged.rate("gemm").median) == (3e9, 200e9)
+    assert len(merged.roofs) == len(ROOF_TABLE.roofs) + 1
 
 
 def test_the_description_is_json_and_names_what_decides_speed():
@@ -193,9 +177,7 @@ def test_the_description_is_json_and_names_what_decides_speed():
     json.dumps(described)
     assert described["cores"]["logical"] == psutil.cpu_count()
     assert described["memory_bytes"] > 1e8
-    assert described["versions"]["numpy"]
-    assert described["cpu"]
-    assert described["blas"]
+    assert all((described["versions"]["numpy"], described["cpu"], described["blas"]))
     assert None not in described.values()
 
 

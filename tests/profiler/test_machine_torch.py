@@ -50,7 +50,7 @@ def test_the_answer_comes_by_part(tmp_path):
     assert reported == [("torch: gemm", 0.5)]
 
 
-def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path):
+def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path, monkeypatch):
     code = f"{ANSWER}\nsys.stdout.flush()\nsys.exit('libgomp is gone')"
     got = measure([PART, "device"], command=child(tmp_path, code))
     assert len(got.roofs[PART]) == 1
@@ -59,9 +59,7 @@ def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path):
     assert missing.name == "device"
     assert missing.reason.endswith("libgomp is gone")
     assert "status 1" in missing.reason
-
-
-def test_a_silent_child_is_given_up(tmp_path, monkeypatch):
+    # One that is silent is given up.
     monkeypatch.setattr(calibration, "SILENCE_SECONDS", 0.3)
     got = measure([PART], command=child(tmp_path, "time.sleep(60)"))
     assert got.missing[PART][0].name == PART
@@ -113,17 +111,16 @@ def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch):
     assert "no fast kernel" in reasons["gemm.torch float16"]
     assert reasons["gemm.torch int8, 2 threads"] == "int8 needs another processor"
 
-
-def test_what_fails_while_it_is_measured_is_absent_too():
     def fails(effort: Effort) -> Roof:
         raise RuntimeError("out of memory")
 
-    said: list[dict[str, Any]] = []
-    missing: list[tuple[str, str]] = []
+    # And what fails while it is measured.
+    progress: list[dict[str, Any]] = []
+    missing.clear()
     key = Key(RATE, "gemm.torch@cuda", "float16")
-    assert torch_roofs._taken(iter([(key, fails)]), missing, 0, 1, said.append) == []
+    assert torch_roofs._taken(iter([(key, fails)]), missing, 0, 1, progress.append) == []
     assert missing == [("gemm.torch@cuda float16", "out of memory")]
-    assert said[0]["progress"].endswith("gemm.torch@cuda float16")
+    assert progress[0]["progress"].endswith("gemm.torch@cuda float16")
 
 
 def test_no_accelerator_is_a_reason():
@@ -185,32 +182,30 @@ print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned
 @pytest.mark.slow
 def test_the_devices_roofs_on_the_processor_in_its_place():
     # In a process of its own, as always: torch and the tests of the window do not go together.
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    command = [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["waits"]
-    rows = said["rows"]
-    overheads = {name for kind, name, *_ in rows if kind == OVERHEAD}
-    assert overheads == {"launch@cpu", "view@cpu", "piece@cpu", "roundtrip@cpu"}
-    dtypes = {dtype for _, name, dtype, *_ in rows if name == "gemm.torch@cpu"}
-    assert dtypes == {"float32", "bfloat16", "float16", "int8"}
-    classes = {name for kind, name, *_ in rows if kind == RATE}
-    assert {"fma.torch@cpu", "exp.torch@cpu", "log.torch@cpu"} <= classes
+    answer = json.loads(done.stdout)
+    assert answer["waits"]
     sizes: dict[str, list[int]] = {}
-    for kind, name, _, _, size, low, median, high, unit in rows:
+    dtypes: dict[tuple[str, str], set[str]] = {}
+    for kind, name, dtype, _, size, low, median, high, unit in answer["rows"]:
         assert 0 < low <= median <= high
+        assert (kind == BANDWIDTH) == (unit == "B/s")
         if kind == BANDWIDTH:
-            assert unit == "B/s"
             sizes.setdefault(name, []).append(size)
+        dtypes.setdefault((kind, name), set()).add(dtype)
+    overheads = {name for kind, name in dtypes if kind == OVERHEAD}
+    assert overheads == {"launch@cpu", "view@cpu", "piece@cpu", "roundtrip@cpu"}
+    assert dtypes[RATE, "gemm.torch@cpu"] == {"float32", "bfloat16", "float16", "int8"}
+    assert {(RATE, f"{name}.torch@cpu") for name in ("fma", "exp", "log")} <= dtypes.keys()
     for name in ("read@cpu", "write@cpu", "triad@cpu"):
         assert sizes[name] == [1 << 14, 1 << 16]
     for name in ("to_device.pageable@cpu", "from_device.pageable@cpu"):
         assert sizes[name] == [1 << 12, 1 << 14]
-    reasons = dict(said["missing"])
+    reasons = dict(answer["missing"])
     assert "gemm tf32@cpu" in reasons
-    if not said["pinned"]:
+    if not answer["pinned"]:
         assert reasons["pinned copies@cpu"]
         assert not any("pinned" in name for name in sizes)
 

@@ -61,18 +61,15 @@ def test_of_memory_that_is_reserved_only_the_pages_written_count():
 
 def test_a_block_counts_once_whatever_leads_to_it():
     block = written(8 * MB)
-    views = (
-        block[: 4 * MB],
-        block.reshape(2, -1).T,
-        block.view(np.float32)[::2],
-        np.frombuffer(memoryview(block), np.uint8),
-    )
-    everything: list[object] = [{"views": views}, partial(print, block), lambda: block, Model([block]).held.index]
-    one = held(*everything)
+    views = (block[: 4 * MB], block.reshape(2, -1).T, block.view(np.float32)[::2])
+    views = (*views, np.frombuffer(memoryview(block), np.uint8))
+    one = held({"views": views}, partial(print, block), lambda: block, Model([block]).held.index)
     assert 8 * MB <= one.used < 8.1 * MB
     usage = meter(("first", [views[0]]), ("second", [block, written(MB)]), ("first", [written(2 * MB)])).measure()
     assert 10 * MB <= usage.parts["first"].used < 10.1 * MB
     assert MB <= usage.parts["second"].used < 1.1 * MB
+    # Objects of other packages and their classes are not followed.
+    assert held(SimpleNamespace(block=block), sys, Model).used < 10_000
 
 
 @each(
@@ -86,10 +83,6 @@ def test_a_block_counts_once_whatever_leads_to_it():
 )
 def test_what_an_earlier_block_covers_is_left_out(blocks, apart):
     assert [one[:3] for one in memory._apart(Block(*one) for one in blocks)] == apart
-
-
-def test_objects_of_other_packages_and_their_classes_are_not_followed():
-    assert held(SimpleNamespace(block=written(8 * MB)), sys, Model).used < 10_000
 
 
 def test_words_are_added_up_once():
@@ -142,25 +135,16 @@ def test_parts_and_the_rest_are_the_resident_memory_that_smaps_has():
     assert kernel["Rss"] - kernel_without["Rss"] == pytest.approx(256 * MB, rel=0.05)
 
 
-def test_the_samples_of_a_usage_add_up():
+def test_the_samples_of_a_usage_add_up_and_readings_take_a_hundredth_of_the_time():
     usage = Usage({"model": Held(50, 0, 80), "graph": Held(20, 15, 20)}, Totals(200, 120, 260), 0)
-    assert usage.values() == {
-        "memory.model_bytes": 50,
-        "memory.graph_bytes": 20,
-        "memory.libraries_bytes": 65,
-        "memory.files_bytes": 65,
-        "memory.peak_bytes": 260,
-    }
-
-
-def test_readings_take_a_hundredth_of_the_time():
+    parts = {"model": 50, "graph": 20, "libraries": 65, "files": 65, "peak": 260}
+    assert usage.values() == {f"memory.{name}_bytes": size for name, size in parts.items()}
     now, spent = [0], iter(range(0, 10**9, 1000))
     reader = Meter(list, (), clock=lambda: now[0], spent=lambda: next(spent))
-    assert reader.read()
-    now[0] = 99_999
-    assert reader.read() == {}
-    now[0] = 100_000
-    assert reader.read()
+    readings = []
+    for now[0] in (0, 99_999, 100_000):
+        readings.append(bool(reader.read()))
+    assert readings == [True, False, True]
 
 
 def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut():
@@ -170,8 +154,7 @@ def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut():
     assert held(block).used >= 4 * MB, "the memory that a view keeps alive"
     address = block.__array_interface__["data"][0]
     with (memory.PROC / "pagemap").open("rb", buffering=0) as pagemap:
-        own, mapped = memory._pages(pagemap.fileno(), Block(address, 10 * PAGE + 17, "", True))
-    assert (own, mapped) == (10 * PAGE + 17, 0)
+        assert memory._pages(pagemap.fileno(), Block(address, 10 * PAGE + 17, "", True)) == (10 * PAGE + 17, 0)
 
 
 def test_mappings_by_library(tmp_path):
@@ -189,9 +172,7 @@ def test_mappings_by_library(tmp_path):
     (tmp_path / "smaps").write_text(text)
     kilo = {name: size >> 10 for name, size in memory.mappings(tmp_path).items()}
     assert kilo == {"heap": 42, "code": 8, "numpy": 44, "libc": 16, "other": 20}
-
-
-def test_a_system_that_does_not_tell(tmp_path):
+    # A system that does not tell.
     with pytest.raises(OSError):
         memory.totals(tmp_path)
     (tmp_path / "status").write_text("VmRSS:\t  100 kB\nThreads:\t1\n")

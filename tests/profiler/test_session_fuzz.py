@@ -106,14 +106,10 @@ def test_what_would_never_end_ends(name, tmp_path):
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
     sessions.spoiled(name, tmp_path)
     checkout = Path(__file__).parents[2]
+    command = [sys.executable, "-c", RUN_BY, checkout, tmp_path / sessions.SESSION]
+    env = {**os.environ, "PYTHONPATH": str(checkout)}
     child = subprocess.run(
-        [sys.executable, "-c", RUN_BY, checkout, tmp_path / sessions.SESSION],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False
     )
     assert child.returncode == 0, child.stderr
 
@@ -201,9 +197,8 @@ def test_a_circle_of_pages_ends(bases, tmp_path):
     assert data[begin] == 5
     leaf = int.from_bytes(data[begin + 8 : begin + 12], "big")
     middle = len(data) // 4096 + 1
+    data += bytes(4096)
     for page, child in ((root, middle), (middle, leaf)):
-        if page == middle:
-            data += bytes(4096)
         _interior(data, page, child)
     data[28:32] = (len(data) // 4096).to_bytes(4, "big")
     path.write_bytes(data)

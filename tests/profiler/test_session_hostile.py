@@ -1,7 +1,6 @@
 """Files from strangers: whatever is in them, opening is a session or one sentence, and analysis holds."""
 
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -38,32 +37,22 @@ def sentence(path: Path) -> str:
 def test_what_is_no_session_is_refused_in_a_sentence(tmp_path):
     assert "no such file" in sentence(tmp_path / "absent.asrs")
     assert "a folder" in sentence(tmp_path)
-    files = {
-        "empty": (b"", "empty"),
-        "text": (b"hello, I am a letter", "not a session file"),
-        "picture": (b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "not a session file"),
-        "stub": (b"SQLite format 3\0", "cut off"),
-        "zeros": (b"\0" * 4096, "not a session file"),
-    }
-    for name, (content, words) in files.items():
-        path = tmp_path / name
+    path = tmp_path / "file"
+    for content, words in (
+        (b"", "empty"),
+        (b"hello, I am a letter", "not a session file"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "not a session file"),
+        (b"SQLite format 3\0", "cut off"),
+        (b"\0" * 4096, "not a session file"),
+    ):
         path.write_bytes(content)
         assert words in sentence(path)
-
-
-def test_another_programs_database_is_refused(tmp_path):
-    path = tmp_path / "browser.db"
-    sqlite3.connect(path).execute("CREATE TABLE meta(key, value)").connection.close()
-    assert "another program" in sentence(path)
-
-
-def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path):
     path = tmp_path / "young.asrs"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         assert path.stat().st_size > 0
         assert "nothing has been written to this file yet" in sentence(path)
-        connection.execute("CREATE TABLE t (x)")
+        connection.execute("CREATE TABLE meta(key, value)")
         connection.execute("PRAGMA wal_checkpoint")
         assert "another program" in sentence(path)
 
@@ -71,17 +60,13 @@ def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path):
 def test_a_newer_session_says_both_versions_and_what_to_do(small):
     edit(small, "PRAGMA user_version = 7")
     text = sentence(small)
-    assert "version 7" in text
-    assert f"version {schema.VERSION}" in text
-    assert "newer asrscope" in text
+    assert all(words in text for words in ("version 7", f"version {schema.VERSION}", "newer asrscope"))
 
 
 def test_cut_off_files_are_refused_at_any_length(small, tmp_path):
-    whole = small.read_bytes()
-    rng = random.Random(1)
+    whole, path = small.read_bytes(), tmp_path / "cut.asrs"
     lengths = [1, 15, 16, 99, 100, 101, 4095, 4096, 4097, len(whole) - 1]
-    for length in lengths + [rng.randrange(len(whole)) for _ in range(30)]:
-        path = tmp_path / "cut.asrs"
+    for length in lengths + random.Random(1).sample(range(len(whole)), 30):
         path.write_bytes(whole[:length])
         sentence(path)
 
@@ -223,8 +208,8 @@ def test_names_from_a_session_are_data_in_exports(small, tmp_path):
     with Session.open(small) as session:
         for module in (chrome_trace, speedscope, table):
             module.write(session, tmp_path / module.__name__)
-    json.loads((tmp_path / chrome_trace.__name__).read_text())
-    json.loads((tmp_path / speedscope.__name__).read_text())
+    for module in (chrome_trace, speedscope):
+        json.loads((tmp_path / module.__name__).read_text())
     assert "\"'=cmd" in (tmp_path / table.__name__).read_text()
 
 
@@ -234,12 +219,11 @@ def test_names_from_a_session_are_data_in_exports(small, tmp_path):
 def test_kept_files_say_what_they_said_then():
     with Session.open(KEPT / "v1.asrs") as session:
         parts = breakdown(session)
-        assert len(session.spans) == 85
+        assert (len(session.spans), parts.setup_ns) == (85, 5_000_000)
         assert parts.wall_ns == 12 * 11_000 + 4 * sum(2_000 + block for block in range(12))
         assert [row.name for row in parts.stages] == ["score.gaussians", "search.emit"]
-        assert parts.setup_ns == 5_000_000
-        assert session.utterances[0].hypothesis == "hello word"
-        assert (session.utterances[0].complete, session.utterances[0].notes) == (None, ())
+        (utterance,) = session.utterances
+        assert (utterance.hypothesis, utterance.complete, utterance.notes) == ("hello word", None, ())
     with Session.open(KEPT / "v1-0.1.0.asrs") as session:
         parts = breakdown(session)
         assert session.meta["asrscope_version"] == "0.1.0"
@@ -251,6 +235,7 @@ def test_kept_files_say_what_they_said_then():
         sound, other = session.utterances
         assert sound.notes[0] == "mixed down from 2 channels"
         assert (sound.complete, other.complete, other.notes) == (True, False, ())
+    assert (KEPT / f"v{schema.VERSION}-{own_version()}.asrs").exists()
 
 
 @each("path", sorted(KEPT.glob("*.asrs")))
@@ -266,35 +251,22 @@ def test_every_kept_file_is_of_the_schema_it_is_called_after(path):
         assert all(u.done for u in session.utterances)
 
 
-def test_a_file_of_this_version_is_kept():
-    assert (KEPT / f"v{schema.VERSION}-{own_version()}.asrs").exists()
-
-
-@pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """A session of version 1, which a migration leads on from."""
-    return Path(shutil.copy(KEPT / "v1.asrs", tmp_path / "older.asrs"))
-
-
-def test_an_older_session_is_migrated_in_a_copy(older, tmp_path):
+def test_an_older_session_is_migrated_in_a_copy(tmp_path):
+    older = Path(shutil.copy(KEPT / "v1.asrs", tmp_path / "older.asrs"))
     before = older.read_bytes()
     with Session.open(older) as session:
-        assert session.path == older
-        assert session.state == "closed"
+        assert (session.path, session.state) == (older, "closed")
         assert "version 1" in session.notes[0]
         assert _use.use(older, tmp_path, verbs=False) is None
     assert older.read_bytes() == before
-
-
-def test_a_migrated_session_is_laid_out_as_a_new_one(older):
+    # It is laid out as a new one then.
     with closing(sqlite3.connect(older, isolation_level=None)) as file:
         with pytest.raises(Damaged):
             schema.check(file, schema.VERSION)
         schema.migrate(file, 1)
         schema.check(file, schema.VERSION)
-
-
-def test_a_code_in_an_older_session_does_not_run(older):
+    # A code in an older session does not run.
+    older.write_bytes(before)
     edit(older, *INTRUDERS["trigger"])
     assert "damaged" in sentence(older)
-    assert os.path.exists(older)
+    assert older.exists()

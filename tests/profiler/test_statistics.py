@@ -56,15 +56,10 @@ def test_student_as_in_the_tables(freedom, p975, p995):
     assert student_cdf(0.0, freedom) == 0.5
 
 
-def test_holm_by_hand():
+@given(st.lists(st.floats(0.0, 1.0), max_size=20))
+def test_holm_by_hand_only_raises_and_keeps_the_order(p):
     # Smallest × 3, then × 2 and × 1, never falling; what was not tested does not count.
     assert holm([0.04, None, 0.01, 0.03]) == pytest.approx([0.06, None, 0.03, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-@given(st.lists(st.floats(0.0, 1.0), max_size=20))
-def test_holm_only_raises_and_keeps_the_order(p):
     adjusted = holm(p)
     assert all(a is not None and one <= a <= 1.0 for a, one in zip(adjusted, p, strict=True))
     by_p = [adjusted[i] for i in np.argsort(p, kind="stable")]
@@ -77,12 +72,9 @@ def test_the_warm_up_ends_where_times_settle():
     assert warm_up(settled) == 0
     assert warm_up([0.5, 0.5, *settled]) == 0  # faster at first is no warm-up
     assert warm_up([3.0, 1.0]) == 0  # too few to tell
-
-
-def test_steady_noise_is_seldom_taken_for_a_warm_up():
     draw = np.random.default_rng(3)
     cuts = [warm_up(draw.normal(1.0, 0.05, 40)) for _ in range(200)]
-    assert sum(cut > 4 for cut in cuts) <= 10
+    assert sum(cut > 4 for cut in cuts) <= 10, "steady noise is seldom taken for one"
 
 
 def test_undisturbed_takes_the_fastest():
@@ -93,13 +85,16 @@ def test_undisturbed_takes_the_fastest():
     np.testing.assert_array_equal(undisturbed(times.T, axis=1), [2.5])
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+def mean(values: np.ndarray) -> float:
+    return float(values.mean())
+
+
+@each("method", ["percentile", "bca"])
 def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method):
     values = np.random.default_rng(5).normal(3.0, 1.0, 400)
-    low, high = bootstrap_interval(values, lambda v: float(v.mean()), method=method)
     half = 1.96 * values.std() / 20.0
-    assert low == pytest.approx(values.mean() - half, abs=0.1 * half)
-    assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
+    expected = values.mean() - half, values.mean() + half
+    assert bootstrap_interval(values, mean, method=method) == pytest.approx(expected, abs=0.1 * half)
 
 
 def test_bca_follows_skewness_and_both_cover():
@@ -109,14 +104,13 @@ def test_bca_follows_skewness_and_both_cover():
     for i in range(tries):
         values = draw.exponential(1.0, 30)
         for method in covered:
-            low, high = bootstrap_interval(values, lambda v: float(v.mean()), method=method, resamples=400, seed=i)
+            low, high = bootstrap_interval(values, mean, method=method, resamples=400, seed=i)
             covered[method] += low <= 1.0 <= high
     # Known for exponential samples of 30: some 92 and 93 of 100 (Davison & Hinkley 1997, ch. 5).
     assert covered["percentile"] >= 0.85 * tries
     assert covered["bca"] >= 0.87 * tries
     skewed = draw.exponential(1.0, 30)
-    plain = bootstrap_interval(skewed, lambda v: float(v.mean()), method="percentile")
-    moved = bootstrap_interval(skewed, lambda v: float(v.mean()), method="bca")
+    plain, moved = (bootstrap_interval(skewed, mean, method=method) for method in covered)
     assert moved[0] > plain[0]
     assert moved[1] > plain[1]
 
@@ -134,31 +128,23 @@ def test_a_factor_on_b_is_found(factor, repeats, seed):
     assert swapped.p == pytest.approx(plain.p)
 
 
-def test_too_few_repeats_give_a_ratio_and_no_interval_and_no_time_no_ratio():
+@each("arms", [alternated, apart])
+def test_too_few_repeats_give_a_ratio_and_no_interval_and_no_time_no_ratio(arms):
     a, nothing = np.ones((2, 3)), np.zeros((2, 3))
-    for arms in (alternated, apart):
-        assert arms(a, 2 * a).ratio() == Ratio(2.0)
-        assert arms(a, nothing).ratio() is arms(nothing, a).ratio() is None
+    assert arms(a, 2 * a).ratio() == Ratio(2.0)
+    assert arms(a, nothing).ratio() is arms(nothing, a).ratio() is None
 
 
-def test_a_stage_of_one_side_alone_counts_in_the_sum():
-    draw = np.random.default_rng(23)
-    a, b = noisy(draw, 10, "steady")
-    _, more = noisy(draw, 10, "steady")
-    for arms in (alternated, apart):
-        whole = (arms(a, b) + arms(np.zeros((10, 1)), more)).ratio()
-        expected = (undisturbed(b).sum() + undisturbed(more).sum()) / undisturbed(a).sum()
-        assert whole.ratio == pytest.approx(expected)
-        assert whole.low < expected < whole.high
-        assert whole.high / whole.low < 1.1
-
-
-def test_arms_without_noise_are_known_for_certain():
+def test_arms_without_noise_are_known_for_certain_and_many_cells_hide_no_noise_between_repeats():
     a = np.ones((5, 4))
     assert alternated(a, a).ratio() == Ratio(1.0, 1.0, 1.0, 1.0)
     slower = alternated(a, 1.5 * a).ratio()
     assert slower.ratio == pytest.approx(1.5)
     assert slower.p == pytest.approx(0.0, abs=1e-9)
+    # Whole repeats that differ by 3 % say little, however many cells each has.
+    a, b = noisy(np.random.default_rng(17), 10, "repeats differ")
+    wide = np.tile(a, (1, 20)), np.tile(b, (1, 20))
+    assert alternated(*wide).ratio().low == pytest.approx(alternated(a, b).ratio().low, abs=1e-9)
 
 
 @each("kind", KINDS)
@@ -174,28 +160,18 @@ def test_equal_arms_seldom_look_different(kind, repeats):
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_five_percent_in_one_stage_are_found_and_no_other_stage_is_blamed(kind):
     draw = np.random.default_rng(KINDS.index(kind))
-    tries, found = 30, 0
-    for _ in range(tries):
+    found = 0
+    for _ in range(30):
         p = []
-        for stage in range(STAGES):
+        for factor in [1.05] + [1.0] * (STAGES - 1):
             a, b = noisy(draw, 10, kind)
-            ratio = alternated(a, b * (1.05 if stage == 0 else 1.0)).ratio()
-            p.append(ratio.p)
-        adjusted = [value is not None and value < 0.05 for value in holm(p)]
-        found += adjusted[0] and not any(adjusted[1:])
+            p.append(alternated(a, factor * b).ratio().p)
+        found += [value < 0.05 for value in holm(p)] == [True] + [False] * (STAGES - 1)
     # Bursts here disturb half of all cells, worse than a busy machine does.
     assert found >= (24 if kind != "bursts" else 3)
 
 
-def test_noise_between_repeats_is_not_hidden_by_many_cells():
-    """Whole repeats that differ by 3 % say little, however many cells each has."""
-    draw = np.random.default_rng(17)
-    a, b = noisy(draw, 10, "repeats differ")
-    wide = np.tile(a, (1, 20)), np.tile(b, (1, 20))
-    assert alternated(*wide).ratio().low == pytest.approx(alternated(a, b).ratio().low, abs=1e-9)
-
-
-@pytest.mark.parametrize("arms", [alternated, apart])
+@each("arms", [alternated, apart])
 def test_the_sum_of_stages_is_the_stages_together(arms):
     draw = np.random.default_rng(29)
     stages = [noisy(draw, 10, "steady") for _ in range(3)]
@@ -203,6 +179,13 @@ def test_the_sum_of_stages_is_the_stages_together(arms):
     together = arms(*(np.concatenate(side, axis=1) for side in zip(*stages, strict=True))).ratio()
     assert added.ratio == pytest.approx(together.ratio)
     assert added.low == pytest.approx(together.low, rel=2e-3)
+    # Also where one has a side alone.
+    (a, b), (_, more) = stages[:2]
+    sides = (arms(a, b) + arms(np.zeros((10, 1)), more)).ratio()
+    expected = (undisturbed(b).sum() + undisturbed(more).sum()) / undisturbed(a).sum()
+    assert sides.ratio == pytest.approx(expected)
+    assert sides.low < expected < sides.high
+    assert sides.high / sides.low < 1.1
 
 
 def test_the_interval_of_undisturbed_times_is_that_of_the_plain_bootstrap():
