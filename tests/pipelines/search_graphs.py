@@ -21,6 +21,7 @@ from pipelines.search.graph.openfst import Fst, from_arcs, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
+from pipelines.search.viterbi import Viterbi
 from profiler.spans import NullLane
 from tests.graph_fst import fst_of, loopless_of
 from tests.pipelines.whole_runs import model
@@ -186,6 +187,17 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
         return None
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
     return ([graph.words[w - 1] for w in words], weight.value1 + weight.value2, decoder.reached_final())
+
+
+def assert_same_as_kaldis(graph, path, pdfs, scores, beam):
+    """Kaldi's decoder has the same words, which are returned, at the same cost in a file that reads transition-ids."""
+    decoder = Viterbi(graph, settings(beam=beam, acoustic_scale=1.0))
+    words = spoken(decode(decoder, scores))
+    fst = kaldifst.StdConstFst(kaldifst.StdVectorFst.read(str(path)))
+    expected, cost, final = kaldi_decode(fst, graph, np.ascontiguousarray(scores[:, pdfs[1:]]), beam, 7000, scale=1.0)
+    assert (words, decoder.complete, final) == (expected, True, True)
+    assert abs(decoder.best_cost - cost) < 1e-3
+    return words
 
 
 def best_path(graph, words, labels=None):

@@ -5,6 +5,7 @@ Independent of the readers: struct and plain loops only.
 
 import math
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,22 +67,20 @@ def text_mdef() -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def s3(numbers: list[int], values: np.ndarray, order: str = "<", chksum: bool = True) -> bytes:
-    header = b"s3\nversion 1.0\n" + (b"chksum0 yes\n" if chksum else b"") + b"  endhdr\n"
-    payload = struct.pack(f"{order}{len(numbers)}i", *numbers)
-    payload += np.asarray(values).astype(order + "f4").tobytes()
+def s3(shape: Sequence[int], values: np.ndarray, order: str = "<") -> bytes:
+    numbers = *shape, values.size
+    payload = struct.pack(f"{order}{len(numbers)}i", *numbers) + values.astype(order + "f4").tobytes()
     total = 0
     for (word,) in struct.iter_unpack(order + "I", payload):
         total = (((total << 20) | (total >> 12)) + word) % 2**32
-    tail = struct.pack(order + "I", total) if chksum else b""
-    return header + struct.pack(order + "I", 0x11223344) + payload + tail
+    header = b"s3\nversion 1.0\nchksum0 yes\n  endhdr\n" + struct.pack(order + "I", 0x11223344)
+    return header + payload + struct.pack(order + "I", total)
 
 
 def gaussians(values: np.ndarray, order: str = "<") -> bytes:
     """`values` [codebooks, streams, densities, dim]."""
-    books, streams, densities, dim = values.shape
-    numbers = [books, streams, densities, *[dim] * streams, values.size]
-    return s3(numbers, values, order)
+    *shape, dim = values.shape
+    return s3([*shape, *[dim] * shape[1]], values, order)
 
 
 def lines(texts: list[str], order: str = "<") -> bytes:
@@ -119,21 +118,15 @@ def probability(level: int) -> float:
     return math.pow(1.0001, -1024.0 * level)
 
 
-FEAT_PARAMS = "-feat 1s_c_d_dd\n-svspec 0-12/13-25/26-38\n-model ptm\n"
-
-
 def write_model(folder: Path, codebooks: int = 4, densities: int = 20, seed: int = 0) -> Path:
     """A complete small model; 20 densities are no multiple of a vector."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "feat.params").write_text(FEAT_PARAMS)
+    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n-svspec 0-12/13-25/26-38\n-model ptm\n")
     (folder / "mdef").write_bytes(bmdf())
     put_gaussians(folder, rng, (codebooks, STREAMS, densities, DIM))
-    transitions = np.zeros((len(PHONES), 3, 4))
-    for state in range(3):
-        transitions[:, state, state] = 30
-        transitions[:, state, state + 1] = 10
-    (folder / "transition_matrices").write_bytes(s3([*transitions.shape, transitions.size], transitions))
+    transitions = np.tile(10 * (np.eye(3, 4, 1) + 3 * np.eye(3, 4)), (len(PHONES), 1, 1))
+    (folder / "transition_matrices").write_bytes(s3(transitions.shape, transitions))
     levels = rng.integers(0, 160, (STREAMS, densities, N_SENONES), dtype=np.uint8)
     (folder / "sendump").write_bytes(sendump_8(levels))
     return folder
@@ -148,7 +141,7 @@ def put_weights(folder: Path, rng: np.random.Generator, streams: int, densities:
     """Random mixture weights instead of those of the small model."""
     (folder / "sendump").unlink()
     counts = rng.uniform(1, 50, (N_SENONES, streams, densities))
-    (folder / "mixture_weights").write_bytes(s3([*counts.shape, counts.size], counts))
+    (folder / "mixture_weights").write_bytes(s3(counts.shape, counts))
 
 
 def write_continuous(folder: Path, streams: int = 1, densities: int = 5) -> Path:
@@ -167,18 +160,17 @@ def write_streams(
     feat_params: str,
     codebooks: int = N_SENONES,
     densities: int = 2,
-    seed: int = 0,
     transform: np.ndarray | None = None,
 ) -> Path:
     """The small model with streams of these widths and wide Gaussians, so that every feature counts in every score."""
     write_model(folder)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     (folder / "feat.params").write_text(feat_params)
     shapes = [(codebooks, densities, width) for width in widths]
     for name, draw, *values in (("means", rng.normal, 0, 1), ("variances", rng.uniform, 2, 6)):
         rows = np.concatenate([draw(*values, shape).reshape(codebooks, -1) for shape in shapes], axis=1)
-        (folder / name).write_bytes(s3([codebooks, len(widths), densities, *widths, rows.size], rows))
+        (folder / name).write_bytes(s3([codebooks, len(widths), densities, *widths], rows))
     put_weights(folder, rng, len(widths), densities)
     if transform is not None:
-        (folder / "feature_transform").write_bytes(s3([1, *transform.shape, transform.size], transform))
+        (folder / "feature_transform").write_bytes(s3([1, *transform.shape], transform))
     return folder

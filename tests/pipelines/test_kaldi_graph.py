@@ -4,13 +4,12 @@ import itertools
 import struct
 from pathlib import Path
 
-import kaldi_decoder
 import kaldi_writer as writer
 import kaldifst
 import numpy as np
 import pytest
 import soundfile
-from search_graphs import decode, min_cost, settings, smooth_scores, spoken
+from search_graphs import assert_same_as_kaldis, min_cost, smooth_scores
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import kaldi
@@ -24,7 +23,6 @@ from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.viterbi import Viterbi
 from tests.each import each
 from tests.graph_fst import assert_equal, assert_sound_or_refused, fst_of
 from tests.pipelines.refusing import refusal
@@ -129,38 +127,13 @@ def test_damaged_graphs_are_sound_or_refused(folder, kind):
     assert_sound_or_refused(path, lambda: load(folder), 90)
 
 
-def kaldis_path(path: Path, scores: np.ndarray, pdfs: np.ndarray, beam: float) -> tuple[list[int], float]:
-    """(words, cost) of kaldi_decoder on the file as it is, its input labels being transition-ids."""
-    fst = kaldifst.StdConstFst(kaldifst.StdVectorFst.read(str(path)))
-    options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=7000, min_active=20)
-    by_transition = np.ascontiguousarray(scores[:, pdfs[1:]])
-    decodable = kaldi_decoder.DecodableCtc(by_transition)
-    decoder = kaldi_decoder.FasterDecoder(fst, options)
-    decoder.decode(decodable)
-    found, lattice = decoder.get_best_path()
-    assert found
-    assert decoder.reached_final()
-    _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
-    return list(words), weight.value1 + weight.value2
-
-
-def assert_same_as_kaldis(folder: Path, scores: np.ndarray, beam: float) -> list[str]:
-    """Search and Kaldi's decoder have the same words, which are returned, at the same cost."""
-    model, graph = load(folder)
-    assert model.kaldi is not None
-    decoder = Viterbi(graph, settings(beam=beam, acoustic_scale=1.0))
-    words = spoken(decode(decoder, scores))
-    assert decoder.complete
-    expected, cost = kaldis_path(folder / "graph/HCLG.fst", scores, model.kaldi.pdfs, beam)
-    assert words == [graph.words[w - 1] for w in expected]
-    assert decoder.best_cost == pytest.approx(cost, abs=1e-3)
-    return words
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_kaldis_decoder_finds_the_same_path(folder, seed):
-    scores = smooth_scores(seed, 120, 8, 4.0)
-    assert_same_as_kaldis(folder, scores - scores.max(1, keepdims=True), 60.0)
+    model, graph = load(folder)
+    assert model.kaldi is not None
+    scores = smooth_scores(seed, 120, model.n_senones, 4.0)
+    scores -= scores.max(1, keepdims=True)
+    assert_same_as_kaldis(graph, folder / "graph/HCLG.fst", model.kaldi.pdfs, scores, 60.0)
 
 
 def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared_audio, tmp_path):
@@ -169,14 +142,16 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
     rng = np.random.default_rng(1)
     words = {f"w{i}": tuple(rng.integers(3, 40, rng.integers(2, 6)).tolist()) for i in range(40)}
     writer.put_graph(tmp_path, words, silence=1)
-    model = kaldi.load(tmp_path)
+    model, graph = load(tmp_path)
+    assert model.kaldi is not None
     samples, _ = soundfile.read(shared_audio / "goforward.flac", dtype="float32")
     features = front_end(model).features(samples).astype(np.float64)
     means, variances = model.means[:, 0, 0].astype(np.float64), model.variances[:, 0, 0].astype(np.float64)
     constant = np.log(2 * np.pi * variances).sum(1) + (means**2 / variances).sum(1)
     scores = -0.5 * (constant + features**2 @ (1 / variances).T) + features @ (means / variances).T
     scores = (0.1 * (scores - scores.max(1, keepdims=True))).astype(np.float32)
-    assert len(assert_same_as_kaldis(tmp_path, scores, 200.0)) > 1
+    words = assert_same_as_kaldis(graph, tmp_path / "graph/HCLG.fst", model.kaldi.pdfs, scores, 200.0)
+    assert len(words) > 1
 
 
 # -- graphs compiled from a model's tree: least costs against HMMs strung together by hand -----------
