@@ -85,13 +85,14 @@ def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
     assert window.hear("running")["session"] == str(out)
 
 
-def paced(window: Window, bundled_speech: Path, folder: Path, frames: int) -> Path:
-    """Start a run as fast as the speech; its session, when it has so many frames."""
-    path = folder / "paced.asrs"
+@pytest.fixture
+def paced(window: Window, bundled_speech: Path, tmp_path: Path) -> Path:
+    """The session of a run as fast as the speech, when it has some frames."""
+    path = tmp_path / "paced.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     while window.hear("progress")["stage"] != "decoding":
         pass
-    wait_for_frames(path, frames)
+    wait_for_frames(path, 50)
     return path
 
 
@@ -100,17 +101,20 @@ def state(path: Path) -> str:
         return session.state
 
 
-@pytest.mark.slow
-def test_a_run_takes_changes_and_marks_and_refuses_the_rest(window, bundled_speech, tmp_path):
+@pytest.fixture
+def selection_compiled() -> None:
     compiled(presets.load("gmm-quick").config, {"gmm.selection.enabled": True})
-    path = paced(window, bundled_speech, tmp_path, 1)
+
+
+@pytest.mark.slow
+def test_a_run_takes_changes_and_marks_and_refuses_the_rest(selection_compiled, window, paced):
     window.say(do="set", key="gmm.selection.enabled", value=True)
     window.say(do="mark", text="here")
     window.say(do="set", key="model", value="ptm")
     assert "cannot change while a run goes on" in window.hear("refused")["message"]
     window.say(do="set", key="pace", value=0)
-    assert window.hear("finished") == {"event": "finished", "session": str(path), "state": "closed"}
-    with closing(Session.open(path)) as session:
+    assert window.hear("finished") == {"event": "finished", "session": str(paced), "state": "closed"}
+    with closing(Session.open(paced)) as session:
         markers = {m.kind: m for m in session.markers}
         assert markers["user"].text == "here"
         keys = [m.key for m in session.markers if m.kind == "option"]
@@ -167,11 +171,10 @@ def test_what_is_no_command_is_answered(window):
     assert window.process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_killed_in_the_middle_the_session_up_to_then_opens(window, bundled_speech, tmp_path):
-    path = paced(window, bundled_speech, tmp_path, 50)
+def test_killed_in_the_middle_the_session_up_to_then_opens(window, paced):
     window.process.kill()
     window.process.wait()
-    with closing(Session.open(path)) as session:
+    with closing(Session.open(paced)) as session:
         assert session.state == "crashed"
         parts = breakdown(session)
         assert parts.last_frame >= 50
@@ -181,20 +184,18 @@ def test_killed_in_the_middle_the_session_up_to_then_opens(window, bundled_speec
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, *(pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, 0))]
 )
-def test_a_signal_or_a_window_that_goes_away_ends_the_run_cleanly(number, window, bundled_speech, tmp_path):
-    path = paced(window, bundled_speech, tmp_path, 10)
+def test_a_signal_or_a_window_that_goes_away_ends_the_run_cleanly(number, window, paced):
     if number:
         window.process.send_signal(number)
     else:
         window.stdin.close()
     assert window.hear("finished")["state"] == "stopped"
     assert window.process.wait(timeout=PATIENCE_S) == (128 + number if number else 0)
-    assert state(path) == "stopped"
+    assert state(paced) == "stopped"
 
 
 @pytest.mark.slow
-def test_a_crash_leaves_its_stack(window, bundled_speech, tmp_path):
-    paced(window, bundled_speech, tmp_path, 1)
+def test_a_crash_leaves_its_stack(window, paced):
     window.process.send_signal(signal.SIGSEGV)
     assert window.process.wait(timeout=PATIENCE_S) == -signal.SIGSEGV
     window.complaints.seek(0)
@@ -203,8 +204,7 @@ def test_a_crash_leaves_its_stack(window, bundled_speech, tmp_path):
     # Of a thread that goes on meanwhile Python may read half a frame and give up: what is sure is that stacks begin.
     assert "(most recent call first):\n  File " in said
     # Which of its threads the system gives the signal to is not ours to say.
-    words = children.last_words(said, -signal.SIGSEGV)
-    assert words.startswith("it crashed (segmentation fault) ")
+    assert children.last_words(said, -signal.SIGSEGV).startswith("it crashed (segmentation fault) ")
 
 
 @pytest.fixture
