@@ -68,8 +68,9 @@ def ours(folder, samples):
     return from_best(build_scorer(Config(), model).score(features_of(model, samples), 0, LANE))
 
 
-def assert_as_logged(folder, samples, widths):
-    """Scores may differ by what pocketsphinx rounds in every stream, and once more."""
+def assert_as_logged(folder, widths, feat_params, samples, **more):
+    """Scores of a model of such streams; they may differ by what pocketsphinx rounds in each, and once more."""
+    writer.write_streams(folder, widths, feat_params, **more)
     expected, found = theirs(folder, samples), ours(folder, samples)
     assert found.shape == expected.shape
     assert np.abs(found - expected).max() < (len(widths) + 2) * STEP_NAT
@@ -110,14 +111,13 @@ def from_best(scores):
     ],
 )
 def test_scores_are_those_that_pocketsphinx_logs(feat_params, widths, tmp_path, bundled_speech):
-    assert_as_logged(writer.write_streams(tmp_path / "model", widths, feat_params), speech(bundled_speech), widths)
+    assert_as_logged(tmp_path / "model", widths, feat_params, speech(bundled_speech))
 
 
 @each("more, rows, out", [("", 29, 29), ("-ldadim 20", 29, 20), ("-ldadim 40", 29, 29)])
 def test_a_feature_transform_is_applied(more, rows, out, tmp_path, bundled_speech):
-    matrix = np.random.default_rng(3).normal(0, 0.2, (rows, 39))
-    folder = writer.write_streams(tmp_path / "model", [out], ONE + more, transform=matrix)
-    assert_as_logged(folder, speech(bundled_speech), [out])
+    matrix, folder = np.random.default_rng(3).normal(0, 0.2, (rows, 39)), tmp_path / "model"
+    assert_as_logged(folder, [out], ONE + more, speech(bundled_speech), transform=matrix)
     before = sphinx.load(folder).checksum
     matrix[0, 0] += 1
     writer.write_streams(folder, [out], ONE + more, transform=matrix)
@@ -126,9 +126,8 @@ def test_a_feature_transform_is_applied(more, rows, out, tmp_path, bundled_speec
 
 def test_a_model_of_telephone_speech_takes_8000_samples_a_second(tmp_path, bundled_speech):
     text = "-samprate 8000\n-nfilt 31\n-lowerf 200\n-upperf 3500\n-feat s2_4x\n-cmn batch\n"
-    folder = writer.write_streams(tmp_path / "model", S2_4X, text)
-    assert_as_logged(folder, speech(bundled_speech, 8_000), S2_4X)
-    model = sphinx.load(folder)
+    assert_as_logged(tmp_path / "model", S2_4X, text, speech(bundled_speech, 8_000))
+    model = sphinx.load(tmp_path / "model")
     parameters = Mfcc(model.feat_params).parameters
     assert (parameters.target.rate, parameters.nfft) == (8_000, 256)
     assert model.notes == ()
@@ -269,12 +268,10 @@ def test_the_error_for_the_folder_above_a_model_names_the_model(tmp_path):
 @each("form", ["binary", "text"])
 def test_phones_of_five_states_are_refused_by_that_name(form, tmp_path):
     folder = writer.write_model(tmp_path / "model")
-    data = writer.bmdf()
-    at = data.index(b"made by a test\0\0") + 16 + 8  # behind the numbers of CI phones and of phones
-    data = data[:at] + (5).to_bytes(4, "little") + data[at + 4 :]
-    if form == "text":
-        data = writer.text_mdef().replace(b" N\n", b" 1 2 N\n")
-    (folder / "mdef").write_bytes(data)
+    data = bytearray(writer.bmdf())
+    data[data.index(b"made by a test\0\0") + 16 + 8] = 5  # behind the numbers of CI phones and of phones
+    text = writer.text_mdef().replace(b" N\n", b" 1 2 N\n")
+    (folder / "mdef").write_bytes(data if form == "binary" else text)
     with pytest.raises(ModelError, match="emitting states"):
         sphinx.load(folder)
 
@@ -285,12 +282,11 @@ def test_phones_of_five_states_are_refused_by_that_name(form, tmp_path):
 PLAIN = KaldiFeatures(use_energy=False, norm_means=False)
 
 
-def sound(seconds: float, seed: int = 1) -> np.ndarray:
+def sound(seconds: float) -> np.ndarray:
     """Noise that gets louder and quieter, as int16 rounds it."""
-    rng = np.random.default_rng(seed)
     n = round(16_000 * seconds)
     envelope = 0.1 + np.sin(np.arange(n) / 3000) ** 2
-    return (np.rint(3000 * envelope * rng.normal(size=n)) / 32_768).astype(np.float32)
+    return (np.rint(3000 * envelope * np.random.default_rng(1).normal(size=n)) / 32_768).astype(np.float32)
 
 
 def mel(hz):

@@ -214,20 +214,6 @@ def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(quick, file
 
 
 @pytest.mark.slow
-def test_what_is_left_out_of_a_language_model_is_in_result_and_session(quick, files, tmp_path):
-    words = ("<s>", "</s>", "yes", "of", "course", "vielleicht", "natürlich")
-    unigrams = "".join(f"-0.8 {word}\n" for word in words)
-    (tmp_path / "own.arpa").write_text(f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8")
-    config = assign(quick, {"graph.language_model": str(tmp_path / "own.arpa")})
-    outcome = run(config, files[1:], tmp_path / "run.asrs")
-    assert outcome.result.utterances[0].hypothesis == "yes of course"
-    with Session.open(tmp_path / "run.asrs") as session:
-        (note,) = session.meta["notes"]
-    assert note.startswith("2 of 5 words of the language model have no pronunciation")
-    assert note.endswith("vielleicht, natürlich")
-
-
-@pytest.mark.slow
 def test_a_run_on_the_untied_model(quick, files, tmp_path):
     config = assign(quick, {"model": "continuous", "gmm.components": 24, "threads": 2})
     outcome = run(config, files[1:], tmp_path / "run.asrs")

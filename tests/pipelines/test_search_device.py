@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from search_graphs import circle, decode, min_cost, random_graph, settings, smooth_scores, spoken, thousand_words
 
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
@@ -43,26 +40,6 @@ def scores(spoken_scores) -> np.ndarray:
     return spoken_scores[-1]
 
 
-# -- against the definition ------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@hypothesis_settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 30), beam=st.sampled_from([2.0, 6.0]))
-def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
-    # No min_active: which tokens beyond the beam are left depends there on the order they were made in.
-    graph = random_graph(seed, all_final=True)
-    scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
-    chosen = settings(beam, 1000, min_active=0)
-    here, there = Viterbi(graph, chosen), DeviceViterbi(graph, chosen, work())
-    found = decode(here, scores), decode(there, scores)
-    assert there.complete == here.complete
-    if here.complete:
-        assert there.best_cost == pytest.approx(here.best_cost, abs=1e-2)
-        for words in found:
-            assert min_cost(graph, scores, spoken(words)) <= here.best_cost + 1e-2
-
-
 # -- on a real graph -------------------------------------------------------------------------------
 
 
@@ -79,14 +56,23 @@ def test_same_words_and_cost_as_the_compiled_decoder_on_speech(scores, beam, max
 
 def test_partial_results_and_wanted_senones_are_the_same(scores):
     here, there = both(settings(9.0, 100_000))
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
     for one in (here, there):
+        one.stages(recorder)
         one.start(0)
     np.testing.assert_array_equal(there.active_senones(), here.active_senones())
     for at in range(0, 60, 10):
         for one in (here, there):
-            one.advance(scores[at : at + 10], at)
+            one.advance(scores[at : at + 10], at, lane)
         assert there.partial() == here.partial()
         np.testing.assert_array_equal(there.active_senones(), here.active_senones())
+    spans = np.frombuffer(lane.take(), SPAN)
+    stages = recorder.stage_id("search.epsilon"), recorder.stage_id("search.history")
+    ours, theirs = (int(spans["work2"][spans["stage"] == stage].sum()) for stage in stages)
+    # The two add up in another order: a token that lies on the beam but for rounding is kept by one alone.
+    assert theirs == pytest.approx(ours, rel=1e-3)
+    assert ours > 0
 
 
 def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
@@ -256,21 +242,6 @@ def test_kernels_launches_and_copies_are_distinguished(tmp_path, scores):
         assert 0 < tokens <= 2 * 12 * 1024
         # Back-pointers, counts and the last tokens.
         assert moved["transfer.to host"].bytes > 96 * 2 * 4 * 1024
-
-
-def test_active_senones_are_those_of_the_compiled_decoder(scores):
-    chosen, sums, recorder = settings(9.0, 100_000), [], Recorder()
-    lane = recorder.lane("decode", decode=True)
-    here, there = Viterbi(thousand_words(), chosen), DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
-    for stage, decoder in (("search.epsilon", here), ("search.history", there)):
-        decoder.stages(recorder)
-        lane.take()
-        decoder.start(0)
-        decoder.advance(scores[:60], 0, lane)
-        spans = np.frombuffer(lane.take(), SPAN)
-        sums.append(int(spans[spans["stage"] == recorder.stage_id(stage)]["work2"].sum()))
-    # The two add up in another order: a token that lies on the beam but for rounding is kept by one alone.
-    assert sums[1] == pytest.approx(sums[0], rel=1e-3)
 
 
 @pytest.mark.parametrize("make", [DeviceSearch, search_on])

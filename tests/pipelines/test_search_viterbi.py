@@ -29,22 +29,21 @@ from profiler.spans import NullLane, Recorder
 from tests.each import each
 
 
-@pytest.fixture(scope="module")
-def kaldi_1k():
-    return kaldi_graph(thousand_words())
-
-
 @each("beam, max_active", [(13.0, 7000), (10.0, 1500)])
-def test_same_words_and_cost_as_kaldi_on_speech(spoken_scores, kaldi_1k, beam, max_active):
+def test_same_words_and_cost_as_kaldi_on_speech(spoken_scores, beam, max_active):
     graph = thousand_words()
-    decoder = Viterbi(graph, settings(beam, max_active))
+    decoder, kaldis = Viterbi(graph, settings(beam, max_active)), kaldi_graph(graph)
     for scores in spoken_scores:
-        words = decode(decoder, scores)
-        theirs = kaldi_decode(kaldi_1k, graph, scores, beam, max_active)
-        assert spoken(words) == theirs[0]
+        words = decode(decoder, scores, 12_345)
         assert len(words) > 3
+        theirs = kaldi_decode(kaldis, graph, scores, beam, max_active)
+        assert (spoken(words), decoder.complete) == (theirs[0], theirs[2])
         assert decoder.best_cost == pytest.approx(theirs[1], abs=0.02)
-        assert decoder.complete == theirs[2]
+        # Words follow one another; a phone has three states and so lasts three frames at least.
+        times = np.array([(start, start + frames) for _, start, frames in words]).reshape(-1) - 12_345
+        assert (np.diff(times) >= 0).all()
+        assert 0 <= times[0] < times[-1] <= len(scores)
+        assert np.diff(times)[::2].min() >= 3
 
 
 @each("n", [1, 2, 7, 40])
@@ -75,23 +74,24 @@ def test_same_words_and_cost_as_kaldi_on_random_graphs(seed, n_frames, beam):
             assert least <= decoder.best_cost + 1e-2
 
 
+def outcome(decoder, scores, block=16):
+    return decode(decoder, scores, block=block), decoder.best_cost
+
+
 @each("block", [1, 7, 64])
 def test_blocks_do_not_change_the_result(spoken_scores, block, monkeypatch):
-    scores = spoken_scores[0]
     decoder = Viterbi(thousand_words(), settings())
-    words, cost = decode(decoder, scores), decoder.best_cost
-    assert decode(decoder, scores, block=block) == words
-    assert decoder.best_cost == cost
+    expected = outcome(decoder, spoken_scores[0])
+    assert outcome(decoder, spoken_scores[0], block) == expected
     # The history grows and is collected.
     monkeypatch.setattr(workspace, "FIRST_HISTORY", 16)
-    assert decode(Viterbi(thousand_words(), settings()), scores, block=block) == words
+    assert outcome(Viterbi(thousand_words(), settings()), spoken_scores[0], block)[0] == expected[0]
 
 
 def test_only_wanted_senones_are_looked_up_and_partial_results_change_nothing(spoken_scores):
-    graph = thousand_words()
+    graph, scores = thousand_words(), spoken_scores[1]
     decoder = Viterbi(graph, settings(beam=10.0))
-    scores = spoken_scores[1]
-    words, cost = decode(decoder, scores), decoder.best_cost
+    words, cost = outcome(decoder, scores)
     decoder.start(0)
     for at, row in enumerate(scores):
         active = decoder.active_senones()
@@ -103,19 +103,7 @@ def test_only_wanted_senones_are_looked_up_and_partial_results_change_nothing(sp
         settled = decoder.partial()
         assert decoder.partial() == settled
     assert abs(len(settled) - len(words)) <= 2
-    assert decoder.finish() == words
-    assert decoder.best_cost == cost
-
-
-@each("first_frame", [0, 12_345])
-def test_word_times_follow_one_another(spoken_scores, first_frame):
-    words = decode(Viterbi(thousand_words(), settings()), spoken_scores[0], first_frame)
-    times = np.array([(start, start + frames) for _, start, frames in words]).reshape(-1)
-    assert (np.diff(times) >= 0).all()
-    assert first_frame <= times[0]
-    assert times[-1] <= first_frame + len(spoken_scores[0])
-    # A phone has three states and so lasts three frames at least.
-    assert min(frames for _, _, frames in words) >= 3
+    assert (decoder.finish(), decoder.best_cost) == (words, cost)
 
 
 @pytest.mark.slow
@@ -152,18 +140,14 @@ def test_scores_of_another_kind_or_order_are_read_as_they_are():
     graph = random_graph(1, True)
     scores = smooth_scores(0, 9, graph.n_senones)
     decoder = Viterbi(graph, settings())
-    words, cost = decode(decoder, scores), decoder.best_cost
-    wide = np.repeat(scores, 2, axis=1)
+    expected, wide = outcome(decoder, scores), np.repeat(scores, 2, axis=1)
     for other in (scores.astype(np.float64), np.asfortranarray(scores), wide[:, ::2]):
-        assert decode(decoder, other, block=2) == words
-        assert decoder.best_cost == pytest.approx(cost)
+        assert outcome(decoder, other, 2) == (expected[0], pytest.approx(expected[1]))
 
 
 def test_insertion_penalty_costs_each_word_once(spoken_scores):
-    graph = thousand_words()
-    free = Viterbi(graph, settings(beam=16.0))
-    words, cost = decode(free, spoken_scores[1]), free.best_cost
-    dear = Viterbi(graph, settings(beam=16.0, insertion_penalty=0.01))
+    words, cost = outcome(Viterbi(thousand_words(), settings(beam=16.0)), spoken_scores[1])
+    dear = Viterbi(thousand_words(), settings(beam=16.0, insertion_penalty=0.01))
     assert spoken(decode(dear, spoken_scores[1])) == spoken(words)
     assert dear.best_cost == pytest.approx(cost + 0.01 * len(words), abs=2e-3)
 
@@ -249,14 +233,11 @@ def test_a_circle_of_epsilon_arcs_that_costs_nothing_is_followed_once():
 @each("lattice", [False, True])
 def test_scores_that_are_no_numbers_count_as_impossible(wrong, lattice):
     graph = random_graph(7, all_final=True)
-    scores = smooth_scores(7, 12, graph.n_senones)
-    impossible, spoiled = scores.copy(), scores.copy()
-    some = np.random.default_rng(3).random(scores.shape) < 0.2
+    impossible = smooth_scores(7, 12, graph.n_senones)
+    spoiled = impossible.copy()
+    some = np.random.default_rng(3).random(spoiled.shape) < 0.2
     impossible[some], spoiled[some] = -np.inf, wrong
     decoder = Viterbi(graph, settings(lattice=lattice, max_active=3))
-    words = decode(decoder, impossible, block=5)
-    cost = decoder.best_cost
-    assert decode(decoder, spoiled, block=5) == words
-    assert decoder.best_cost == cost
-    decode(decoder, np.full_like(scores, wrong))
+    assert outcome(decoder, spoiled, 5) == outcome(decoder, impossible, 5)
+    decode(decoder, np.full_like(spoiled, wrong))
     assert decoder.lost
