@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -29,15 +30,14 @@ from tests.pipelines import lookahead_files
 def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph:
     """A graph of `n` states, every one final; `crowded`: an arc between any two, and all can be alive at once."""
     rng = np.random.default_rng(seed)
-    arcs = [(0, 0, 0, 0.0, 0)][:0]
+    arcs: list[tuple[int | float, ...]] = []
     for state in range(n):
         goals = range(n) if crowded else rng.integers(0, n, 2).tolist()
         arcs += [(state, *rng.integers((1, 0), (n_senones + 1, 3)).tolist(), rng.random(), goal) for goal in goals]
         # States with epsilon arcs come first, and these lead upwards.
         if state < n // 2:
             arcs += [(state, 0, int(rng.integers(0, 3)), rng.random(), g) for g in (state + 1, n - 1)]
-    columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
-    fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
+    fst = from_arcs(n, 0, np.zeros(n, np.float32), *map(np.array, zip(*arcs, strict=True)))
     loops = rng.integers(0, n_senones + 1, n).astype(np.int32), rng.random(n).astype(np.float32)
     senones = Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False]))
     return from_topology(Topology(fst, *loops), senones, ("a", "b"), [[(0,)], [(0, 0)]])
@@ -57,17 +57,13 @@ def walled(graph: Graph, walls: Walls) -> Graph:
 
 def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
     """A decoder all of whose arrays lie next to walls, with the least room to begin with."""
-    before = workspace.FIRST_HISTORY, workspace.FIRST_ALTERNATIVES
     # Room of one, so that each array is full to the last element before it grows.
-    workspace.FIRST_HISTORY = workspace.FIRST_ALTERNATIVES = 1
-    try:
+    with mock.patch.multiple(workspace, FIRST_HISTORY=1, FIRST_ALTERNATIVES=1):
         made = Viterbi(graph, chosen)
         made._space = Workspace(graph, walls.empty)
         made._tracer._backpointers = walls.empty(1, np.int32)
         made.configure(chosen)
         made.start(0)
-    finally:
-        workspace.FIRST_HISTORY, workspace.FIRST_ALTERNATIVES = before
     return made
 
 
@@ -105,19 +101,20 @@ def _search(walls: Walls, **changes: Any) -> None:
 
 
 for _room, _kernels_of_room in SEARCH.items():
+    entered = runs(f"pipelines.search.{_room}", *_kernels_of_room)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @entered
     def search(walls: Walls) -> None:
         """Decoding with nothing pruned: as many tokens as there are states, as many arcs as there are."""
         _search(walls)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @entered
     def search_pruned(walls: Walls) -> None:
         """Decoding with the histogram's cutoff, dead tokens, and lists that are closed up."""
         _search(walls, max_active=2, beam=3.0)
         _search(walls, max_active=0, beam=0.5, min_active=3)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @entered
     def search_without_blanks(walls: Walls) -> None:
         """Decoding with frames left out, at the beginning and end of blocks too."""
         plain = dataclasses.replace(graph(3, 13, True), blank=4)
@@ -127,7 +124,7 @@ for _room, _kernels_of_room in SEARCH.items():
             scores[[0, 1, 2, 7, 8, 9, 10, 11, 12, 25, 26], 4] = 0.0
             decode(made, scores, walls, block)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @entered
     def search_of_what_are_no_numbers(walls: Walls) -> None:
         """Scores and beams from a damaged model."""
         rng = np.random.default_rng(5)
@@ -147,17 +144,14 @@ def search_with_alternatives(walls: Walls) -> None:
     _search(walls, lattice=True, lattice_beam=1.0, max_active=3)
     made = decoder(walled(graph(3, 7, True), walls), walls, settings(lattice=True))
     decode(made, loud(2, 7), walls, 3)
-    space = made._space
-    history, registers = space.arrays.books.history, space.arrays.books.decoder_state
-    used, kept = int(registers[layout.HISTORY]), int(registers[layout.ALTERNATIVES])
-    alternative, delta = space.arrays.lattice.alternative, space.arrays.lattice.delta
+    books, own = made._space.arrays.books, made._space.arrays.lattice
+    used, kept = (int(books.decoder_state[n]) for n in (layout.HISTORY, layout.ALTERNATIVES))
     ends, above = np.arange(-1, used), np.zeros(used + 1)
-    lattice = alternatives.Lattice(history[:used], alternative[:kept], delta[:kept], ends, above, 0.0)
-    ways = _lattice.Ways(*(walls(column) for column in lattice.kernel_lattice()))
+    lattice = alternatives.Lattice(books.history[:used], own.alternative[:kept], own.delta[:kept], ends, above, 0.0)
+    ways = _lattice.Ways(*map(walls, lattice.kernel_lattice()))
     _lattice.posteriors(ways, walls(ends), walls(above), 1e4)
     scratch = walls(np.full(used, np.inf))
-    arcs = made.graph.arcs
-    _lattice.words_before(arcs, ways, walls(ends), walls(above), 1e4, scratch)
+    _lattice.words_before(made.graph.arcs, ways, walls(ends), walls(above), 1e4, scratch)
     assert np.isinf(scratch).all()
 
 
@@ -303,9 +297,8 @@ def composition(walls: Walls) -> None:
         model, alike = compose._model(g)
         sums, words, first = walls(model.shares), walls(model.words), walls(g.first)
         _compose.add_up(sums, words, first)
-        model = _compose.Model(
-            _compose.Graph(*map(walls, model.graph)), words, walls(model.shares), sums, model.largest, walls(model.rank)
-        )
+        walled_graph, shares = _compose.Graph(*map(walls, model.graph)), walls(model.shares)
+        model = _compose.Model(walled_graph, words, shares, sums, model.largest, walls(model.rank))
         given = _compose.Graph(*map(walls, (hcl.first, hcl.ilabel, hcl.olabel, hcl.weight, hcl.target, hcl.final)))
         counts, table = walls(np.array([0, 1, 0])), walls(np.full(2, -1), np.int32)
         states = _compose.States(*(walls(np.zeros(1), kind) for kind in compose._STATES))
@@ -355,8 +348,8 @@ def an_arc_too_few(walls: Walls) -> None:
     """Room for fewer emitting arcs than the graph has."""
 
     def spoil(held: layout.Arrays) -> layout.Arrays:
-        least = int((held.graph.arcs["ilabel"] > 0).sum()) - 1
-        return held._replace(emitting=layout.Emitting(*(walls(column[:least]) for column in held.emitting)))
+        fewer = int((held.graph.arcs["ilabel"] > 0).sum()) - 1
+        return held._replace(emitting=layout.Emitting(*(walls(column[:fewer]) for column in held.emitting)))
 
     _short(walls, spoil)
 

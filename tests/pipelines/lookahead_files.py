@@ -4,12 +4,13 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import kaldifst
 import numpy as np
 
 from pipelines.models.kaldi import transitions
 from pipelines.models.kaldi.binary import Reader
 from pipelines.search.graph.lookahead.compose import LookAhead
-from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from profiler.arrays import Array
 from tests.pipelines import kaldi_writer
 
@@ -192,23 +193,10 @@ def random_g(seed: int, n: int = 4, words: int = 5) -> Fst:
 
 
 def product(hcl: Fst, g: Fst) -> Fst:
-    """Every pair of states, and every way to go on; the same path is there several times."""
-    arcs = []
-    for h, i, o, w, t in zip(hcl.source, hcl.ilabel, hcl.olabel, hcl.weight, hcl.target, strict=True):
-        for state in range(g.n_states):
-            if o == 0:
-                arcs.append((h * g.n_states + state, i, 0, w, t * g.n_states + state))
-            for arc in range(g.first[state], g.first[state + 1]):
-                if o and g.ilabel[arc] == o:
-                    goal = t * g.n_states + g.target[arc]
-                    arcs.append((h * g.n_states + state, i, g.olabel[arc], w + g.weight[arc], goal))
-    for state, i, o, w, t in zip(g.source, g.ilabel, g.olabel, g.weight, g.target, strict=True):
-        if i == 0:
-            arcs += [(h * g.n_states + state, 0, o, w, h * g.n_states + t) for h in range(hcl.n_states)]
-    final = (hcl.final[:, None] + g.final[None, :]).reshape(-1)
-    n, start = hcl.n_states * g.n_states, hcl.start * g.n_states + g.start
-    columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
-    return from_arcs(n, start, final, *columns)
+    """Both composed by OpenFst, without look-ahead."""
+    left = to_kaldifst(hcl)
+    kaldifst.arcsort(left, "olabel")
+    return from_kaldifst(kaldifst.compose(left, to_kaldifst(g), connect=False))
 
 
 def language(fst: Fst, inputs: int = 4, outputs: int = 3) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:

@@ -200,6 +200,22 @@ def assert_same_as_kaldis(graph, path, pdfs, scores, beam):
     return words
 
 
+def shortest(fst):
+    """(cost, input labels) of the best path of a transducer of OpenFst, (inf, []) where there is none."""
+    path = kaldifst.StdVectorFst(kaldifst.shortest_path(kaldifst.StdVectorFst(fst)))
+    if path.num_states == 0:
+        return np.inf, []
+    _, labels, _, weight = kaldifst.get_linear_symbol_sequence(path)
+    return weight.value, labels
+
+
+def cost_of(fst: Fst, labels):
+    """Cost of the best path that reads `labels`."""
+    other = to_kaldifst(fst)
+    kaldifst.arcsort(other, "ilabel")
+    return shortest(kaldifst.compose(kaldifst.make_linear_acceptor(labels), other))[0]
+
+
 def best_path(graph, words, labels=None):
     """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
     index = {w: i + 1 for i, w in enumerate(graph.words)}
@@ -209,11 +225,7 @@ def best_path(graph, words, labels=None):
     if labels is not None:
         kaldifst.arcsort(fst, "ilabel")
         fst = kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst)
-    path = kaldifst.StdVectorFst(kaldifst.shortest_path(kaldifst.StdVectorFst(fst)))
-    if path.num_states == 0:
-        return np.inf, []
-    _, labels, _, weight = kaldifst.get_linear_symbol_sequence(path)
-    return weight.value, labels
+    return shortest(fst)
 
 
 def backed_off(lm, words):

@@ -103,44 +103,33 @@ def test_words_under_skipping_do_not_depend_on_the_block(quick, bundled_speech):
     assert found[0] == found[1] == found[2]
 
 
-@pytest.fixture(scope="module")
-def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("lazy") / "lazy.asrs"
-    run_lazy(quick, bundled_speech, path, **{"gmm.senones": "active"})
-    return path
-
-
-def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded):
-    with closing(Session.open(recorded)) as session:
+def test_a_lazy_block_leaves_one_span_a_stage_with_the_senones_computed_and_looked_up(quick, bundled_speech, tmp_path):
+    run_lazy(quick, bundled_speech, tmp_path / "lazy.asrs", **{"gmm.senones": "active"})
+    with closing(Session.open(tmp_path / "lazy.asrs")) as session:
         whole_runs.assert_tiled(session)
         names = np.array([session.stages[n].name for n in session.spans["stage"].tolist()])
         groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
         tiles = session.spans[names == "decode.block"]
         leaves = session.spans[np.isin(groups, ("scoring", "search")) & (names != "search.backtrace")]
-    frames = {int(tile["first_frame"]): int(tile["frames"]) for tile in tiles}
+        work = {row.name: row.work for row in breakdown(session).stages}
+        frames = sum(u.n_frames for u in session.utterances)
+    lasting = {int(tile["first_frame"]): int(tile["frames"]) for tile in tiles}
     seen = set()
     for leaf in leaves:
         stage, first = int(leaf["stage"]), int(leaf["first_frame"])
-        if frames.get(first, 0) < TALLIED_FROM:
+        if lasting.get(first, 0) < TALLIED_FROM:
             continue  # the short end of an utterance is recorded frame by frame
         assert (stage, first) not in seen
         seen.add((stage, first))
-        assert leaf["frames"] == frames[first]
+        assert leaf["frames"] == lasting[first]
     assert seen
-
-
-def test_the_requested_senones_are_computed_and_looked_up(recorded):
-    with closing(Session.open(recorded)) as session:
-        rows = {row.name: row for row in breakdown(session).stages}
-        frames = sum(u.n_frames for u in session.utterances)
-    active = rows["search.active"].work["active"]
-    assert active == rows["search.epsilon"].work["senones"]
+    active, computed = work["search.active"]["active"], work["score.lazy"]["senones"]
+    assert active == work["search.epsilon"]["senones"]
     # Computed some frames ahead: a little more than was asked for, fetched far less often.
-    computed = rows["score.lazy"].work["senones"]
     assert active < computed < 2 * active
-    assert rows["score.lazy"].work["weights"] < 0.5 * active * 3 * 128
+    assert work["score.lazy"]["weights"] < 0.5 * active * 3 * 128
     assert 0.01 < active / (frames * 5126) < 0.9
-    assert rows["score.gaussians"].work["gaussians"] == frames * 42 * 3 * 128
+    assert work["score.gaussians"]["gaussians"] == frames * 42 * 3 * 128
 
 
 # -- whole runs with scoring -----------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """N-best word sequences and confidences against all paths of small graphs, counted one by one."""
 
-import contextlib
 import math
 from collections import defaultdict
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -72,15 +72,6 @@ def decode(decoder, scores, block=None):
     return spoken(decoded(decoder, scores, block=block or max(len(scores), 1)))
 
 
-@contextlib.contextmanager
-def room(**sizes):
-    """The workspace of a search begins with, or has at most, so much room."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in sizes.items():
-            patch.setattr(workspace, name, value)
-        yield
-
-
 @hypothesis_settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 100_000),
@@ -119,7 +110,7 @@ def test_collecting_loses_no_alternative(seed, settled):
     scores = smooth_scores(seed, 30, graph.n_senones, spread=20.0)
     roomy = decoder_of(graph, lattice_beam=4.0, nbest=10)
     decode(roomy, scores)
-    with room(FIRST_HISTORY=1, FIRST_ALTERNATIVES=2, FEW_ENTRIES=4, SETTLED_FRAMES=settled):
+    with mock.patch.multiple(workspace, FIRST_HISTORY=1, FIRST_ALTERNATIVES=2, FEW_ENTRIES=4, SETTLED_FRAMES=settled):
         tight = decoder_of(graph, lattice_beam=4.0, nbest=10)
         decode(tight, scores, block=4)
     assert tight._space.collected > roomy._space.collected
@@ -144,7 +135,7 @@ def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
     scores = smooth_scores(seed, 60, graph.n_senones, spread=20.0)
     whole, narrow = decoder_of(graph, lattice=False), decoder_of(graph, lattice_beam=20.0)
     words = decode(whole, scores)
-    with room(FIRST_HISTORY=64, FIRST_ALTERNATIVES=64, FEW_ENTRIES=64, MAX_HISTORY=800):
+    with mock.patch.multiple(workspace, FIRST_HISTORY=64, FIRST_ALTERNATIVES=64, FEW_ENTRIES=64, MAX_HISTORY=800):
         tight = decoder_of(graph, lattice_beam=20.0)
         decode(tight, scores)
     decode(narrow, scores)
@@ -160,6 +151,7 @@ def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
     assert [h.cost for h in tight.nbest[: len(within)]] == pytest.approx(within, abs=1e-3)
 
 
+@mock.patch.multiple(workspace, FIRST_HISTORY=1 << 12, FEW_ENTRIES=256, SETTLED_FRAMES=20)
 def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypatch):
     gone_over = []
     collect = histories.collect
@@ -169,8 +161,6 @@ def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypat
         return collect(entries, first, *others)
 
     monkeypatch.setattr(histories, "collect", counted)
-    for name, value in (("FIRST_HISTORY", 1 << 12), ("FEW_ENTRIES", 256), ("SETTLED_FRAMES", 20)):
-        monkeypatch.setattr(workspace, name, value)
     graph = random_graph(5, all_final=True)
     scores = smooth_scores(5, 500, graph.n_senones, spread=20.0)
     decoder = decoder_of(graph, lattice_beam=1.0, nbest=1)
