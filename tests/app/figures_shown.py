@@ -6,6 +6,7 @@ Every reader takes an `Opened` session; `test_one_figure` holds them against eac
 import csv
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,8 +74,7 @@ class Opened:
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        tree: dict[str, Any] = json.loads(json.dumps(report.report(self.session)))
-        return tree
+        return json.loads(json.dumps(report.report(self.session)))
 
     @cached_property
     def page(self) -> str:
@@ -86,18 +86,17 @@ class Opened:
         with (self.folder / "t.csv").open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
 
+    def _exported(self, export: Any) -> Any:
+        export.write(self.session, self.folder / "t.json")
+        return json.loads((self.folder / "t.json").read_text(encoding="utf-8"))
+
     @cached_property
     def chrome(self) -> dict[str, Any]:
-        chrome_trace.write(self.session, self.folder / "t.json")
-        tree: dict[str, Any] = json.loads((self.folder / "t.json").read_text(encoding="utf-8"))
-        return tree
+        return self._exported(chrome_trace)
 
     @cached_property
     def speedscope(self) -> dict[str, Any]:
-        speedscope.write(self.session, self.folder / "t.speedscope.json")
-        text = (self.folder / "t.speedscope.json").read_text(encoding="utf-8")
-        tree: dict[str, Any] = json.loads(text)
-        return tree
+        return self._exported(speedscope)
 
     @property
     def view(self) -> dict[str, Any]:
@@ -124,8 +123,7 @@ class Opened:
 
     def of_page(self, pattern: str, unit: float = 1.0) -> Value:
         """The number that a pattern finds on the page of `show`."""
-        text = self.match(pattern, self.page)[1]
-        return None if text == "\u2013" else Shown(text, unit)
+        return printed(self.match(pattern, self.page)[1], unit)
 
     def of_status(self, pattern: str, unit: float = 1.0) -> Value:
         """The number that a pattern finds in the status line; 0 where the line leaves out what is not."""
@@ -137,19 +135,12 @@ def _own(o: Opened) -> dict[tuple[str, str, str], float]:
     """Seconds that each stage (name, group, lane) took without other programs, and what lies between them."""
     whole = breakdown(o.session, 0, o.frames, o.track)
     overhead = whole.overhead()
-    found = {
-        (row.name, row.group, row.lane): overhead[row.name]
-        if row.group == OVERHEAD and row.share is not None
-        else row.own_ns
-        for row in whole.stages
-    }
-    on_device = {(row.name, row.group, row.lane) for row in whole.stages if row.share is None}
-    found = {
-        (name, "device" if key in on_device else key[1], key[2]): ns * 1e-9
-        for key, ns in found.items()
-        for name in key[:1]
-    }
-    return found | {(BETWEEN, OVERHEAD, ""): overhead[BETWEEN] * 1e-9}
+    found = {(BETWEEN, OVERHEAD, ""): overhead[BETWEEN] * 1e-9}
+    for row in whole.stages:
+        on_device = row.share is None
+        ns = overhead[row.name] if row.group == OVERHEAD and not on_device else row.own_ns
+        found[row.name, "device" if on_device else row.group, row.lane] = ns * 1e-9
+    return found
 
 
 def own_s(o: Opened) -> float:
@@ -197,8 +188,7 @@ def stages_of_page(o: Opened, column: int, unit: float = 1.0) -> Values:
     found = re.findall(pattern, o.page, re.MULTILINE)
     values = {}
     for (_, *figures), row in zip(found, o.json["stages"], strict=True):
-        text = figures[column].rstrip("%")
-        values[f"{row['name']}/{row['lane']}"] = None if text == "\u2013" else Shown(text, unit)
+        values[f"{row['name']}/{row['lane']}"] = printed(figures[column].rstrip("%"), unit)
     return values
 
 
@@ -237,7 +227,7 @@ def counting(values: Mapping[str, float], o: Opened) -> Values:
 def spans_of_chrome(o: Opened) -> dict[str, float]:
     """Time of the spans of each stage, s; of the decode lane only what lies in a tile, and the tiles themselves."""
     lanes = {chrome_trace.FIRST_TID + lane.id: lane for lane in o.session.lanes.values()}
-    found: dict[str, float] = {}
+    found: dict[str, float] = defaultdict(float)
     end = 0.0
     for event in o.chrome["traceEvents"]:
         if event["ph"] != "X" or event["tid"] not in lanes:
@@ -248,7 +238,7 @@ def spans_of_chrome(o: Opened) -> dict[str, float]:
         elif lane.decode and event["ts"] >= end:
             continue  # before or between the tiles
         key = f"{event['cat'] if event['cat'] in TILING else event['name']}/{lane.name}"
-        found[key] = found.get(key, 0.0) + event["dur"] * 1e-6
+        found[key] += event["dur"] * 1e-6
     return found
 
 
@@ -257,7 +247,7 @@ def spans_of_speedscope(o: Opened) -> dict[str, float]:
     names = [frame["name"] for frame in o.speedscope["shared"]["frames"]]
     tiles = {stage.name for stage in o.session.stages.values() if stage.group in TILING}
     decode = {lane.name for lane in o.session.lanes.values() if lane.decode}
-    found: dict[str, float] = {}
+    found: dict[str, float] = defaultdict(float)
     for profile in o.speedscope["profiles"]:
         opened: list[tuple[str, int]] = []
         for event in profile["events"]:
@@ -266,8 +256,7 @@ def spans_of_speedscope(o: Opened) -> dict[str, float]:
                 continue
             name, at = opened.pop()
             if profile["name"] not in decode or (opened and opened[0][0] in tiles):
-                key = f"{name}/{profile['name']}"
-                found[key] = found.get(key, 0.0) + (event["at"] - at) * 1e-9
+                found[f"{name}/{profile['name']}"] += (event["at"] - at) * 1e-9
     return found
 
 
@@ -309,11 +298,8 @@ def json_words(o: Opened, key: str) -> Values:
 def counted_again(o: Opened, part: str) -> Values:
     """Every utterance that counts, scored once more."""
     known = json_words(o, "wer_errors")
-    found = {
-        str(number): wer.scored(row["reference"], row["hypothesis"] or "")
-        for number, row in enumerate(o.json["utterances"], 1)
-    }
-    return {key: getattr(found[key], part) for key, value in known.items() if value is not None}
+    rows = {key: o.json["utterances"][int(key) - 1] for key, errors in known.items() if errors is not None}
+    return {key: getattr(wer.scored(row["reference"], row["hypothesis"] or ""), part) for key, row in rows.items()}
 
 
 def marked(o: Opened) -> Values:
@@ -353,12 +339,11 @@ def cost_by_hand(o: Opened) -> float | None:
     lanes = o.session.lanes.values()
     if "ns_per_span" not in reported:
         return None
-    ns = sum((lane.recorded + lane.dropped) * reported["ns_per_span"] for lane in lanes)
     reading = reported.get("ns_per_counted_span") or 0.0
-    ns += sum((lane.recorded + lane.dropped) * reading for lane in lanes if lane.decode)
+    per_span = ((lane, reported["ns_per_span"] + (reading if lane.decode else 0.0)) for lane in lanes)
+    ns = sum((lane.recorded + lane.dropped) * ns for lane, ns in per_span)
     events = o.session.meta.get("device_events") or {}
-    ns += events.get("events", 0) * events.get("ns_per_event", 0.0)
-    ns += events.get("recording_ns", 0)
+    ns += events.get("events", 0) * events.get("ns_per_event", 0.0) + events.get("recording_ns", 0)
     tiling = [stage.id for stage in o.session.stages.values() if stage.group in TILING]
     ns -= float(np.isin(o.session.spans["stage"], tiling).sum()) * reported["ns_per_span"]
     named = (row for row in o.json["stages"] if row["group"] == "overhead" and not row["name"].startswith("decode."))

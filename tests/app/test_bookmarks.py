@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
@@ -16,7 +16,6 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.pictures.request import PictureError, PictureRequest, extent_of
 from app.style.theme import theme
-from app.views.timeline import TimelineView
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
@@ -63,25 +62,25 @@ def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(qtbot, opened
     assert errors(opened) == []
 
 
-NO_LISTS = {
-    b"{": "this is not JSON",
-    b'{"theme": "dark"}': "these are not bookmarks of asrscope",
-    b'{"format": "asrscope bookmarks 1", "session": "another", "bookmarks": []}': (
-        "these are the bookmarks of another session"
-    ),
-    b'{"format": "asrscope bookmarks 1", "session": "ID", "bookmarks": '
-    b'[{"first_frame": 9, "last_frame": 9, "note": "none"}]}': "last_frame must be above first_frame",
-}
+def listed(session: str, *rows: tuple[int, int, str]) -> str:
+    """A file of bookmarks."""
+    keys = ("first_frame", "last_frame", "note")
+    known = [dict(zip(keys, row, strict=True)) for row in rows]
+    return json.dumps({"format": "asrscope bookmarks 1", "session": session, "bookmarks": known})
 
 
 @pytest.mark.slow
 def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(qtbot, window, finished):
     with Session.open(finished) as session:
-        number = str(session.meta["session_id"]).encode()
+        number = str(session.meta["session_id"])
     opened = window()
-    for content, says in NO_LISTS.items():
-        written = content.replace(b"ID", number)
-        sidecar(finished).write_bytes(written)
+    for written, says in (
+        ("{", "this is not JSON"),
+        ('{"theme": "dark"}', "these are not bookmarks of asrscope"),
+        (listed("another"), "these are the bookmarks of another session"),
+        (listed(number, (9, 9, "none")), "last_frame must be above first_frame"),
+    ):
+        sidecar(finished).write_text(written)
         opened.open_session(finished)
         (sentence,) = errors(opened)
         assert says in sentence
@@ -90,7 +89,7 @@ def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(qtbot, win
         settle()
         bookmark(qtbot, opened, 1.0, 2.0, "more")
         assert errors(opened) == [sentence]
-        assert sidecar(finished).read_bytes() == written
+        assert sidecar(finished).read_text() == written
         assert opened.bookmarks.all == ()
         opened.notices.clear()
 
@@ -122,17 +121,11 @@ def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(qtbot, opene
 def test_a_picture_selects_a_bookmark_by_its_note(finished, qapp):
     playhead = Playhead(TimeAxis())
     playhead.open(finished)
-    assert playhead.session is not None
     sentence = "--select takes FROM..TO in seconds, an utterance, a stage or a bookmark"
     with pytest.raises(PictureError, match=sentence):
         extent_of(PictureRequest(select=("slow part",)), playhead.snapshot())
-    known = [
-        {"first_frame": 100, "last_frame": 250, "note": "slow part"},
-        {"first_frame": 7, "last_frame": 9, "note": "voice-600"},
-        {"first_frame": 1000, "last_frame": 5000, "note": "too long"},
-    ]
-    tree = {"format": "asrscope bookmarks 1", "session": playhead.session.meta["session_id"], "bookmarks": known}
-    sidecar(finished).write_text(json.dumps(tree))
+    rows = (100, 250, "slow part"), (7, 9, "voice-600"), (1000, 5000, "too long")
+    sidecar(finished).write_text(listed(playhead.session.meta["session_id"], *rows))
 
     def selected(what: str) -> tuple[int, int] | None:
         return extent_of(PictureRequest(select=(what,)), playhead.snapshot()).selected
@@ -174,10 +167,8 @@ def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot, opened):
     at = plot.mapFromScene(row.mapToScene(x, 10.0))
     QApplication.sendEvent(plot.viewport(), QHelpEvent(QEvent.Type.ToolTip, at, plot.viewport().mapToGlobal(at)))
     assert QToolTip.text() == "noise"
-    above = QPoint(at.x(), at.y() - 40)
-    QApplication.sendEvent(plot.viewport(), QHelpEvent(QEvent.Type.ToolTip, above, plot.viewport().mapToGlobal(above)))
+    QToolTip.hideText()
     timeline = opened.desk.views["timeline"]
-    assert isinstance(timeline, TimelineView)
     opened.desk.docks.open("timeline")
     timeline.run_time.setChecked(True)
     settle()

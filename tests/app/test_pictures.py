@@ -3,15 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from xml.etree import ElementTree
 
 import made_study
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QImage, QImageReader
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel
 from rendered import desk_picture
 from sample_session import write_sample
 
@@ -28,11 +26,15 @@ from pipelines.labs.chart import Line, Note
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench.campaign import sessions
+from tests.each import each
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=1024, utterance_frames=256)
+
+
+ORIGIN = {"session": "0123456789", "file": "x.asrs", "config": "abc", "command": "asrscope run"}
 
 
 def label() -> QLabel:
@@ -41,22 +43,9 @@ def label() -> QLabel:
     return made
 
 
-ORIGIN = {"session": "0123456789", "file": "x.asrs", "config": "abc", "command": "asrscope run"}
-
-
-def export(
-    widget: QWidget,
-    out: Path,
-    size: tuple[int, int] | None = None,
-    scale: float = 2.0,
-    origin: Mapping[str, str] | None = None,
-) -> None:
-    write_picture(lambda: (widget, origin or {}), out, size, scale=scale)
-
-
 def test_a_png_has_its_size_and_its_origin(tmp_path):
     out = tmp_path / "a.png"
-    export(label(), out, size=(400, 200), scale=1.5, origin=ORIGIN)
+    write_picture(lambda: (label(), ORIGIN), out, (400, 200), scale=1.5)
     image = QImage(str(out))
     assert image.size() == QSize(600, 300)
     reader = QImageReader(str(out))
@@ -97,11 +86,9 @@ def test_every_view_makes_a_picture(path, tmp_path, view, name):
     assert theme().name == before
     image = QImage(str(out))
     assert image.size() == QSize(700, 420)
-    tokens = THEMES[name]
-    card = QColor(tokens.card)
     # Left of what the views draw: within the card, whose edge is at 12.
     inside = [image.pixelColor(20, y) for y in range(110, 340, 20)]
-    assert inside.count(card) >= 8
+    assert inside.count(QColor(THEMES[name].card)) >= 8
     colors = {image.pixelColor(x, y).name() for x in range(0, 700, 3) for y in range(0, 420, 3)}
     assert len(colors) > 12, "something is drawn"
 
@@ -136,16 +123,13 @@ def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path, view):
 def test_what_cannot_be_is_said_in_one_sentence(tmp_path):
     for name, size, scale, says in (
         ("a.jpg", (400, 200), 1, "ends in .png, .svg, .pdf"),
-        ("a", (400, 200), 1, "ends in .png, .svg, .pdf"),
         ("a.png", (40, 200), 1, "120 to 16384 points"),
-        ("a.png", (10**7, 10**7), 1, "120 to 16384 points"),
         ("a.png", (16000, 16000), 1, "choose a smaller size"),
-        ("a.png", (400, 200), 0, "scale is 0.25 to 8"),
         ("a.png", (400, 200), float("nan"), "scale is 0.25 to 8"),
         ("nowhere/a.png", (400, 200), 1, "cannot be written there"),
     ):
         with pytest.raises(BadInput, match=re.escape(says)) as caught:
-            export(label(), tmp_path / name, size=size, scale=scale)
+            write_picture(lambda: (label(), {}), tmp_path / name, size, scale=scale)
         assert "\n" not in str(caught.value)
         assert str(caught.value).endswith(".")
         assert list(tmp_path.glob("**/*.png")) == []
@@ -169,7 +153,6 @@ def test_the_front_is_drawn_with_intervals_and_the_other_trials_without():
     assert steps.steps
     assert (points.name, points.x, points.y) == (FRONT, (10.0, 40.0), (0.9, 0.5))
     assert (points.low, points.high) == ((0.4, 0.4), (1.0, 1.0))
-    assert chart.x.low is not None
     assert chart.x.low < 10
     notes = [layer for layer in chart.layers if isinstance(layer, Note)]
     assert [(note.text, note.x) for note in notes] == [("beam 9", 10.0), ("beam 8", 40.0)]
@@ -179,18 +162,15 @@ def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interva
     chart = front_chart(sweep((0.5, 0.4), (0.6, 0.39), (0.9, 0.1)))
     assert [layer.text for layer in chart.layers if isinstance(layer, Note)] == ["#2", "#1", "#0"]
     points = chart.layers[2]
-    assert isinstance(points, Line)
     assert points.low == points.high == points.y
-
-
-def test_the_front_of_three_objectives_is_no_line():
+    # The front of three objectives is no line.
     tree = made_study.four_trials(objectives=["rtf", "wer", "memory"])
     lines = [layer for layer in front_chart(study_of(tree)).layers if isinstance(layer, Line)]
     assert [(line.name, line.joined) for line in lines] == [(TRIED, False), (FRONT, False)]
 
 
-@pytest.mark.parametrize("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
-def test_a_picture_is_written_also_of_few_trials(tree, tmp_path):
+@each("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
+def test_a_picture_is_written_also_of_few_trials(qapp, tree, tmp_path):
     drawings_picture(document(tree), {}, tmp_path / "front.png", SIZE, scale=1.0)
     image = QImage(str(tmp_path / "front.png"))
     assert (image.width(), image.height()) == (960, 600)

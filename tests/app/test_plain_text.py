@@ -17,6 +17,7 @@ import app
 from app.style import plain_text
 from app.style.plain_text import Elided
 from profiler.process import children
+from tests.each import each
 from tests.waiting import PATIENCE_S
 
 PACKAGE = Path(app.__file__).parent
@@ -68,9 +69,7 @@ QUIET = {("QMenu", "files.py"), ("QMenu", "fields.py"), ("QMenu", "topbar.py")}
 """Menus without a title, at the mouse or under a button."""
 
 
-@pytest.mark.parametrize(
-    "text", ["<img src='x.png'>", "a <b>bold</b> name", "&lt;b&gt;", "<?xml?>", "&Save", "line\n<b>two</b>", "plain"]
-)
+@each("text", ["<img src='x.png'>", "a <b>bold</b> name", "&lt;b&gt;", "<?xml?>", "&Save", "line\n<b>two</b>", "plain"])
 def test_labels_and_tips_show_what_is_written(qtbot, text):
     label, elided, widget = plain_text.Label(text), Elided(text), QWidget()
     for one in (label, elided, widget):
@@ -81,6 +80,11 @@ def test_labels_and_tips_show_what_is_written(qtbot, text):
     for target in (widget, item, action):
         plain_text.set_tip(target, text)
         assert _read(target.toolTip()) == text
+    plain_text.set_titled_tip(widget, "<i>T</i>", [text], "--set a=<b>")
+    assert _read(widget.toolTip()) == f"<i>T</i>\n{text}\n--set a=<b>", "only the title is formatted"
+    button = plain_text.Button(text)
+    qtbot.addWidget(button)
+    assert button.text() == plain_text.add_entry(QMenu(widget), text, lambda: None).text() == text.replace("&", "&&")
 
 
 def _read(tip: str) -> str:
@@ -90,16 +94,6 @@ def _read(tip: str) -> str:
     document = QTextDocument()
     document.setHtml(tip)
     return document.toPlainText()
-
-
-def test_ampersands_underline_nothing_and_a_titled_tip_formats_its_title_only(qtbot):
-    button, widget = plain_text.Button("Save & go"), QWidget()
-    for one in (button, widget):
-        qtbot.addWidget(one)
-    assert button.text() == "Save && go"
-    assert plain_text.add_entry(QMenu(widget), "a & b", lambda: None).text() == "a && b"
-    plain_text.set_titled_tip(widget, "<i>T</i>", ["<img src='x'>"], "--set a=<b>")
-    assert _read(widget.toolTip()) == "<i>T</i>\n<img src='x'>\n--set a=<b>"
 
 
 def test_what_does_not_show_is_written_out_and_bounded():

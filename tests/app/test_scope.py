@@ -1,5 +1,6 @@
 """One scope: every figure of the desk is of the same frames, and exports and commands give the same for these."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import tangled_session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_session import write_sample
-from views_desk import figures_of, settle
+from views_desk import figures_of, opened, settle
 
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.faster import candidates, unchanged
@@ -31,15 +32,9 @@ def recordings(tmp_path_factory):
     """A session with toggles and other programs, one of a device, and one in which everything is unusual."""
     folder = tmp_path_factory.mktemp("scopes")
     made = write_sample(folder / "a.asrs", frames=640, utterance_frames=160)
-    paths = [made, *sample_sessions(), tangled_session.write(folder / "tangled.asrs")]
-    found = []
-    for path in paths:
-        session, track = Session.open(path), CostTrack()
-        track.update(session)
-        found.append((session, track))
-    yield found
-    for session, _ in found:
-        session.close()
+    with ExitStack() as stack:
+        paths = [made, *sample_sessions(), tangled_session.write(folder / "tangled.asrs")]
+        yield [stack.enter_context(opened(path)) for path in paths]
 
 
 def adds_up(desk: DeskSnapshot) -> None:
@@ -104,10 +99,8 @@ def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings):
     """A group was larger than the whole: 0.81 ms of 0.54."""
     session, track = next(each for each in recordings if each[0].meta.get("devices"))
     desk = figures_of(session, track, kind=WHOLE)
-    on_device = [line for line in desk.stages if line.share is None]
-    assert on_device
-    assert all(group.ms <= desk.own_ms for group in desk.groups)
-    assert all(group.share is not None for group in desk.groups)
+    assert any(line.share is None for line in desk.stages)
+    assert all(group.ms <= desk.own_ms and group.share is not None for group in desk.groups)
 
 
 def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied():
@@ -121,36 +114,29 @@ def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied():
 
 def test_the_scope_is_chosen_said_and_left(sample):
     with Session.open(sample) as session:
-        end = 2048
-
-        def text(kind: str | None, selected: tuple[int, int] | None = None, at: int = end) -> tuple[str, str]:
-            scope = scope_of(session, at, kind, selected)
-            return scope.kind, scope.text
-
-        assert text(None) == (CHANGE, "since skip ×2")
-        assert text(None, at=500) == (WHOLE, "whole run")
-        assert text(WHOLE) == (WHOLE, "whole run · 3 settings")
-        assert text(LIVE) == (LIVE, "last 3 s")
-        assert text(WHOLE, (100, 250)) == (RANGE, "0:01.00 – 0:02.50")
-        assert text(None, (100, 1500)) == (RANGE, "0:01.0 – 0:15.0 · 3 settings")
+        for end, kind, selected, chosen, text in (
+            (2048, None, None, CHANGE, "since skip ×2"),
+            (500, None, None, WHOLE, "whole run"),
+            (2048, WHOLE, None, WHOLE, "whole run · 3 settings"),
+            (2048, LIVE, None, LIVE, "last 3 s"),
+            (2048, WHOLE, (100, 250), RANGE, "0:01.00 – 0:02.50"),
+            (2048, None, (100, 1500), RANGE, "0:01.0 – 0:15.0 · 3 settings"),
+        ):
+            scope = scope_of(session, end, kind, selected)
+            assert (scope.kind, scope.text) == (chosen, text)
         assert scope_of(session, 200, None, (100, 250)) == Scope(RANGE, 100, 200, 200)
 
 
 def test_all_views_change_scope_together(desk):
     """Esc left the stages of the old range below the sum of the new one."""
     for selected in ((5.0, 9.0), (15.0, 16.0), None):
-        if selected is None:
-            desk.axis.clear()
-        else:
-            desk.axis.select(*selected)
+        desk.axis.select(*selected) if selected else desk.axis.clear()
         settle()
         shown = desk.playhead.snapshot()
         assert all(view.snapshot is not None and view.snapshot.desk is shown.desk for view in desk.views)
         assert desk.breakdown.tree.stages == shown.desk.stages
         assert desk.breakdown.sum.text().startswith(sum_text(shown.desk))
-        explained = desk.breakdown.tree.explained()
-        assert explained is not None
-        assert explained in shown.desk.stages
+        assert desk.breakdown.tree.explained() in shown.desk.stages
 
 
 def test_the_chip_says_the_scope_and_leads_back(window, sample, qtbot):
@@ -163,17 +149,16 @@ def test_the_chip_says_the_scope_and_leads_back(window, sample, qtbot):
     made.axis.select(1.0, 3.0)
     qtbot.waitUntil(lambda: chip.button.full == "◂ 0:01.00 – 0:03.00")
     assert not chip.away.isHidden()
-    made.axis.set_visible(0.0, 4.0)
-    assert chip.button.full == "0:01.00 – 0:03.00"
-    made.escape()
-    qtbot.waitUntil(lambda: chip.button.full.endswith("since skip ×2 ▸"))
-    made.actions_.trigger("scope.whole")
-    qtbot.waitUntil(lambda: chip.button.full == "whole run · 3 settings")
-    assert made.top.rtf.value == f"{made.playhead.snapshot().desk.rtf:.3f}"
-    chip.away.click()
-    qtbot.waitUntil(lambda: "since skip ×2" in chip.button.full)
-    made.actions_.trigger("scope.range")
-    qtbot.waitUntil(lambda: chip.button.full == "0:00.00 – 0:04.00")
+    for act, text in (
+        (lambda: made.axis.set_visible(0.0, 4.0), "0:01.00 – 0:03.00"),
+        (made.escape, "since skip ×2 ▸"),
+        (lambda: made.actions_.trigger("scope.whole"), "whole run · 3 settings"),
+        (chip.away.click, "since skip ×2 ▸"),
+        (lambda: made.actions_.trigger("scope.range"), "0:00.00 – 0:04.00"),
+    ):
+        act()
+        qtbot.waitUntil(lambda text=text: chip.button.full == text)
+        assert made.top.rtf.value == f"{made.playhead.snapshot().desk.rtf:.3f}"
 
 
 def test_other_programs_are_named_when_they_took_much(window, qtbot):

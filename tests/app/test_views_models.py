@@ -1,16 +1,15 @@
 """The views' models on a synthetic session: exact against its spans, and the same live and replayed."""
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from frame_rows import rows_of
-from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
-from views_desk import SpokenSession, figures_of, numbers, opened
+from sample_session import BLOCK, HEARD, SAID, Sample
+from views_desk import FRAMES, SpokenSession, figures_of, numbers, opened
 
-from app.model import configurations, desk_snapshot
+from app.model import configurations
 from app.model.configurations import Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.scope import boundaries, marks
@@ -27,21 +26,15 @@ from profiler.analysis.lod.series import series_of
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
-from profiler.spans import Stage
 
-FRAMES = 2048
+ALL = (0.0, FRAMES * 0.01)
 CUTS = [32, 400, 752, 1280, 1712, 2048]
-VISIBLE = ((0.0, 20.48), (3.3, 9.1), (7.2, 7.4))
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
+VISIBLE = (ALL, (3.3, 9.1), (7.2, 7.4))
 
 
 @pytest.fixture
-def replay(path):
-    with opened(path) as found:
+def replay(sample):
+    with opened(sample) as found:
         yield found
 
 
@@ -52,7 +45,7 @@ def all_models(session: Session, track: CostTrack, cursor: int) -> object:
         models.append(dataclasses.replace(figures_of(session, track, cursor, selected), costs=None))
     # Partial hypotheses are replaced in the file; where utterances were complete, words are equal.
     if cursor % 256 == 0:
-        models.append(words_model(session, track, cursor, VISIBLE[0], 700))
+        models.append(words_model(session, track, cursor, ALL, 700))
     return numbers(models)
 
 
@@ -81,7 +74,7 @@ def test_live_in_pieces_is_replay(tmp_path, monkeypatch):
 
 def test_cost_columns_are_block_means_of_the_track(replay):
     session, track = replay
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
+    model = cost_model(session, track, FRAMES, ALL, FRAMES // 8)
     size = model.block_frames
     assert size == 32, "four columns of eight frames"
     layers = [CATEGORIES.index(name) for name in LAYERS]
@@ -89,9 +82,9 @@ def test_cost_columns_are_block_means_of_the_track(replay):
     assert np.allclose(model.mean_ms, np.repeat(wanted, 4, axis=0), rtol=1e-9)
     walls = track.wall_row[:].reshape(-1, size) * 1e-6
     assert np.allclose(model.worst_ms, np.repeat(walls.max(axis=1), 4))
-    below = walls <= np.asarray(model.p95_ms).reshape(-1, 4)[:, :1] * (1 + 1e-12)
-    assert (below.mean(axis=1) >= 0.95).all()
-    assert (below.mean(axis=1) < 1.0).any()
+    below = (walls <= np.asarray(model.p95_ms).reshape(-1, 4)[:, :1] * (1 + 1e-12)).mean(axis=1)
+    assert (below >= 0.95).all()
+    assert (below < 1.0).any()
     assert model.column_at(0.081) == 1
     assert model.column_at(99.0) is None
 
@@ -111,9 +104,9 @@ def test_nothing_after_the_playhead(replay):
 def test_a_spike_is_cut_and_marked_not_hidden(replay):
     session, track = replay
     desk = figures_of(session, track, kind=WHOLE)
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700, desk=desk)
+    model = cost_model(session, track, FRAMES, ALL, 700, desk=desk)
     totals = model.mean_ms[:, :OWN].sum(axis=1)
-    highest = float(np.nanmax(totals))
+    highest = np.nanmax(totals)
     assert highest > 3 * model.scale.top
     assert any(totals[c] == highest for c in model.spikes)
     typical = np.nanquantile(totals, 0.97)
@@ -130,7 +123,7 @@ def test_the_line_of_real_time_comes_into_view_when_near(replay, monkeypatch):
     slower.walls.follow([track.wall_row[:] * 5])
     slower.quantiles.follow(track.wall_row[:] * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
+    model = cost_model(session, track, FRAMES, ALL, 700)
     assert model.scale.top > REALTIME_MS
     assert model.realtime_shown
 
@@ -178,50 +171,32 @@ def test_zero_is_given_a_reason(replay):
     assert np.isnan([empty.own_ms, *empty.categories.values()]).all()
 
 
-def test_other_programs_that_nobody_counted_are_not_none():
-    ms = {name: 1.0 if name == "compute" else 0.0 for name in CATEGORIES}
-    reported = Stage(0, "decode.block", "decode", ("other_programs_ns",))
-    for stages, reason in (({}, desk_snapshot.NOT_RECORDED), ({0: reported}, desk_snapshot.NOTHING)):
-        session = SimpleNamespace(stages=stages, configs=[], calibration=())
-        assert desk_snapshot._reasons(session, ms, 0)["other_programs"] == reason
-
-
-def test_work_lanes_follow_the_track(replay):
+def test_every_quantity_of_work_has_a_lane_of_its_own_unit_that_follows_the_track(replay, qtbot):
     session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
-    curves = {curve.name: curve for curve in model.curves}
-    for name in list(curves)[:-1]:
-        curve, series = curves[name], track.work_rows[name][:].reshape(-1, 16)
-        assert np.allclose(curve.mean, np.repeat(series.mean(axis=1), 4), rtol=1e-9)
-        assert np.array_equal(curve.low, np.repeat(series.min(axis=1), 4))
-        assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))
-    assert curves["scoring senones"].average == 5126
-    assert not model.panels[1].scale.log
-
-
-def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay, qtbot):
-    session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
+    model = work_model(session, track, FRAMES, ALL, FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
     shared = ["scoring senones", "search senones"]
     assert lanes == [["search tokens"], shared, ["scoring gaussians"], ["scoring bytes"], ["scoring time"]]
-    gaussians, _, scoring = model.panels[-3:]
-    assert gaussians.scale.log, "selection leaves a tenth"
-    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES if n not in NOT_OWN]].sum(axis=1)
-    (curve,) = scoring.curves
-    means = values.reshape(-1, 16).mean(axis=1)
-    assert np.allclose(curve.mean, np.repeat(means, 4), rtol=1e-9)
+    assert [panel.scale.log for panel in model.panels[1:3]] == [False, True], "selection leaves a tenth of Gaussians"
+    *counts, scoring = model.curves
+    for curve in counts:
+        series = track.work_rows[curve.name][:].reshape(-1, 16)
+        assert np.allclose(curve.mean, np.repeat(series.mean(axis=1), 4), rtol=1e-9)
+        assert np.array_equal(curve.low, np.repeat(series.min(axis=1), 4))
+        assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))
+    assert next(curve.average for curve in counts if curve.name == "scoring senones") == 5126
+    own = [CATEGORIES.index(name) for name in SCORING_CATEGORIES if name not in NOT_OWN]
+    means = track.categories_ns[:, own].sum(axis=1).reshape(-1, 16).mean(axis=1)
+    assert np.allclose(scoring.mean, np.repeat(means, 4), rtol=1e-9)
     view = WorkView(TimeAxis())
     qtbot.addWidget(view)
-    assert view.figure("scoring time", curve.average).endswith(" ms")
+    assert view.figure("scoring time", scoring.average).endswith(" ms")
     figures = [("scoring bytes", 4e7), ("scoring bytes", 0.0), ("search.beam", 13.0), ("search tokens", 8000.0)]
     assert [view.axis_figure(*figure) for figure in figures] == ["40 MB", "0 B", "13 nat", "8k"]
 
 
 def test_a_beam_that_moves_is_drawn_from_counts_or_samples(replay, monkeypatch):
     session, track = replay
-    ends = track.frames_at(np.array([-1, 2**62]))
-    assert ends.tolist() == [0, FRAMES]
     decode = next(s.id for s in session.stages.values() if s.group == "decode")
     tiles = session.spans[session.spans["stage"] == decode]
     times = tiles["start_ns"] + tiles["duration_ns"]
@@ -229,7 +204,7 @@ def test_a_beam_that_moves_is_drawn_from_counts_or_samples(replay, monkeypatch):
     values = np.where(np.arange(half) < half // 2, 13.0, 9.0)
     monkeypatch.setattr(session, "samples", lambda name: (times[:half], values))
     monkeypatch.setattr(type(session), "sample_names", ["search.beam"])
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES, counted=(0, FRAMES))
+    model = work_model(session, track, FRAMES, ALL, FRAMES, counted=(0, FRAMES))
     (beam,) = (c for c in model.curves if c.name == "search.beam")
     reached = (tiles["first_frame"] + tiles["frames"]).astype(int)
     first, changed, last = reached[0], reached[half // 2], reached[half - 1] + 300
@@ -250,16 +225,14 @@ def test_words_carry_their_errors_and_times(replay):
     assert wrong["uh"] == INSERTED
     assert wrong["dashwood"] == SUBSTITUTED
     assert spoken.count == ErrorCount(4, 14)
-    for token in spoken.heard:
-        assert 0.0 <= token.first_s < token.last_s <= 2.56
+    assert all(0.0 <= token.first_s < token.last_s <= 2.56 for token in spoken.heard)
     assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
 
 
 def test_a_partial_utterance_shows_its_hypothesis_so_far(replay):
     session, track = replay
-    # Where the playhead is outside of the view it is the one in the middle, and at 0 it is not outside.
-    assert words_model(session, track, FRAMES, (0.0, 20.48), 512, at_frame=0).current == 0
-    model = words_model(session, track, 256 + 128, (0.0, 20.48), 512)
+    assert words_model(session, track, FRAMES, ALL, 512, at_frame=0).current == 0
+    model = words_model(session, track, 256 + 128, ALL, 512)
     assert model.current == 1
     spoken = model.spoken[1]
     assert spoken.partial

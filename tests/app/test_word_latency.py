@@ -13,6 +13,7 @@ from profiler.session.model import Utterance
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 
 MS = 1_000_000
@@ -23,15 +24,11 @@ WORDS = (("a", FIRST + 2, 10), ("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26))
 def stream(**changed: object) -> Stream:
     """Six chunks of 100 ms; each takes 10 ms, the third 250 ms, of which other programs had 40."""
     arrived = [100, 200, 300, 400, 500, 600]
-    started = [100, 200, 300, 550, 560, 600]
-    shown = [110, 210, 550, 560, 570, 610]
+    started, shown = [100, 200, 300, 550, 560, 600], [110, 210, 550, 560, 570, 610]
     times = {"audio": arrived, "arrived": arrived, "started": started, "shown": shown, "other": [0, 0, 40, 0, 0, 0]}
-    made = {
-        **{f"{name}_ns": [ms * MS for ms in each] for name, each in times.items()},
-        "chunk_ms": 100,
-        "lookahead_frames": 3,
-        "waited": True,
-        "origin_ns": 1,
+    made = {f"{name}_ns": [ms * MS for ms in each] for name, each in times.items()}
+    made |= {"chunk_ms": 100, "lookahead_frames": 3, "waited": True, "origin_ns": 1}
+    made |= {
         "changes": [
             (1, 0, [("a", FIRST + 2, 9)]),
             (2, 1, [("can", FIRST + 14, 15)]),
@@ -41,7 +38,7 @@ def stream(**changed: object) -> Stream:
         ],
         "segments": [(5, 3, 0)],
     }
-    return {**made, **changed}
+    return made | changed
 
 
 def utterance(words: tuple[tuple[str, int, int], ...] = WORDS) -> Utterance:
@@ -51,7 +48,8 @@ def utterance(words: tuple[tuple[str, int, int], ...] = WORDS) -> Utterance:
 
 
 def test_the_parts_add_up_to_the_time_until_a_word_is_shown():
-    a, cat, sat = word_latency.of_utterance(utterance(), stream()).words
+    found = word_latency.of_utterance(utterance(), stream())
+    a, cat, sat = found.words
     # "a" ends at 120, its chunk arrives at 200, is taken at once and takes 10 ms.
     assert a.parts == pytest.approx((0.080, 0.0, 0.010, 0.0, 0.0))
     assert (a.shown_s, a.stable_s, a.final_s) == pytest.approx((0.090, 0.090, 0.490))
@@ -66,13 +64,8 @@ def test_the_parts_add_up_to_the_time_until_a_word_is_shown():
     assert (a.rule, cat.rule, sat.rule) == (None, None, 0)
     # From the beginning of the first word, at 20 ms, until the first word is shown.
     assert (a.interim_s, cat.interim_s) == (pytest.approx(0.190), None)
-
-
-def test_words_taken_back_and_late_chunks_are_counted():
-    found = word_latency.of_utterance(utterance(), stream())
-    # "can", "cat", and "can" again; three of six words shown remain.
-    assert (found.taken_back, found.shown) == (3, 6)
-    assert (found.chunks, found.late) == (6, 2)
+    # "can", "cat", and "can" again are taken back; three of six words shown remain.
+    assert (found.taken_back, found.shown, found.chunks, found.late) == (3, 6, 6, 2)
     assert (found.busy_s, found.other_s) == pytest.approx((0.300, 0.040))
 
 
@@ -93,20 +86,20 @@ def test_a_word_is_final_at_the_endpoint_of_its_segment():
     assert sat.interim_s == pytest.approx(0.610 - 0.320)
 
 
-@pytest.mark.parametrize(
-    "about",
+@each(
+    "changed",
     [
-        stream(audio_ns=[]),
-        stream(shown_ns=[0]),
-        stream(segments=[]),
-        stream(segments=[(99, 99, 9)]),
-        stream(changes=[(99, 99, [("x", 0, 0)])]),
-        stream(audio_ns=[0] * 6, arrived_ns=[0] * 6),
-        stream(other_ns=[1 << 50] * 6),
+        {"audio_ns": []},
+        {"shown_ns": [0]},
+        {"segments": []},
+        {"segments": [(99, 99, 9)]},
+        {"changes": [(99, 99, [("x", 0, 0)])]},
+        {"audio_ns": [0] * 6, "arrived_ns": [0] * 6},
+        {"other_ns": [1 << 50] * 6},
     ],
 )
-def test_a_strange_stream_gives_numbers_or_nothing(about):
-    found = word_latency.of_utterance(utterance(), about)
+def test_a_strange_stream_gives_numbers_or_nothing(changed):
+    found = word_latency.of_utterance(utterance(), stream(**changed))
     assert all(np.isfinite([*word.parts, word.stable_s, word.final_s]).all() for word in found.words)
 
 
@@ -127,19 +120,14 @@ def test_the_report_has_percentiles_parts_and_words(tmp_path):
     with Session.open(recorded(tmp_path / "a.asrs", stream())) as session:
         tree = report.report(session)
     about = tree["latency_s"]
-    assert about["first_shown"]["p50"] == pytest.approx(0.090)
-    assert about["stable"]["p50"] == pytest.approx(0.090)
-    assert about["final"] == pytest.approx(
-        dict(zip(("p50", "p90", "p99"), np.percentile([490, 290, 30], [50, 90, 99]) / 1e3, strict=True))
-    )
-    assert about["time_to_final"] == pytest.approx({"p50": 0.030, "p90": 0.030, "p99": 0.030})
-    assert about["first_interim"]["p99"] == pytest.approx(0.190)
+    medians = {"first_shown": 0.090, "stable": 0.090, "final": 0.290, "time_to_final": 0.030, "first_interim": 0.190}
+    assert {name: about[name]["p50"] for name in medians} == pytest.approx(medians)
+    assert about["final"]["p99"] == pytest.approx(np.percentile([0.490, 0.290, 0.030], 99))
     assert about["parts_mean"] == pytest.approx(dict(zip(PARTS, (0.060, 0.070, 0.010, 0.0, -0.1 / 3), strict=True)))
     assert (about["words"], about["taken_back"], about["attack"], about["queue_from"]) == (3, 0.5, "queue", "compute")
     (row,) = tree["utterances"]
     assert [word["word"] for word in row["words"]] == ["a", "cat", "sat"]
-    assert row["words"][1]["first_shown_s"] == pytest.approx(0.240)
-    assert row["words"][1]["queue_s"] == pytest.approx(0.150)
+    assert (row["words"][1]["first_shown_s"], row["words"][1]["queue_s"]) == pytest.approx((0.240, 0.150))
     (line,) = [line for line in headline(tree) if "first shown" in line]
     assert line.startswith("latency of 3 words, p50 / p90 / p99: first shown 90 / 210 / 237 ms, stable 90 / 250 / 286 ")
     assert line.endswith("50% taken back")
@@ -147,9 +135,9 @@ def test_the_report_has_percentiles_parts_and_words(tmp_path):
 
 def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_their_time(tmp_path):
     about = stream()
-    busy = [shown - started for shown, started in zip(about["shown_ns"], about["started_ns"], strict=True)]
+    busy = np.subtract(about["shown_ns"], about["started_ns"])
     for share, expected in ((0.4, "compute"), (0.6, "other_programs")):
-        made = stream(other_ns=[int(share * ns) for ns in busy])
+        made = stream(other_ns=(share * busy).astype(int).tolist())
         with Session.open(recorded(tmp_path / f"{expected}.asrs", made)) as session:
             found = word_latency.as_dict(session)
         assert (found["attack"], found["queue_from"]) == ("queue", expected)
