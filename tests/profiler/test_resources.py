@@ -24,11 +24,13 @@ def readings(values: F64, hours: F64 = HOURS) -> Series:
     return Series(hours * 360, hours, values)
 
 
-def test_a_leak_is_found_in_noise():
+def test_growth_is_found_in_noise_and_in_steps():
     noise = np.random.default_rng(4).normal(0, MB, len(HOURS))
     slope = growth(readings(300 * MB + 10 * MB * HOURS + noise))
     assert slope.likely == pytest.approx(10 * MB, rel=0.05)
     assert 9 * MB < slope.low < slope.likely < slope.high < 11 * MB
+    steps = growth(readings(300 * MB + 4 * MB * np.floor(HOURS * 5)))
+    assert 15 * MB < steps.low < 20 * MB < steps.high
 
 
 @each(
@@ -43,12 +45,6 @@ def test_a_leak_is_found_in_noise():
 def test_of_what_does_not_go_on_growing_the_interval_holds_none(values):
     slope = growth(readings(values))
     assert slope.low <= 0 <= slope.high
-
-
-def test_steps_that_come_again_are_growth():
-    slope = growth(readings(300 * MB + 4 * MB * np.floor(HOURS * 5)))
-    assert slope.low < 20 * MB < slope.high
-    assert slope.low > 15 * MB
 
 
 @each(
@@ -106,31 +102,24 @@ def test_energy_without_that_of_the_idle_machine(idle, joules, text):
     assert spent.joules_per_hour == (None if joules is None else pytest.approx(joules))
     assert spent.watts == pytest.approx(30.0)
     assert text in spent.text
-
-
-def test_without_rapl_energy_is_blank_and_says_why():
-    spent = resources.energy(Session({"energy": {"text": "there is no RAPL here"}}))
-    assert spent == (None, None, None, "there is no RAPL here")
-    assert resources.energy(Session({})).text == "it was not recorded"
+    for meta, reason in (({"energy": {"text": "there is no RAPL"}}, "there is no RAPL"), ({}, "it was not recorded")):
+        assert resources.energy(Session(meta)) == (None, None, None, reason)
 
 
 def test_the_power_of_the_idle_machine(tmp_path, monkeypatch):
-    folders = [
-        zone(tmp_path, f"intel-rapl:0{end}", name, 1_000_000, 10**9)
-        for end, name in (("", "package-0"), (":0", "core"))
-    ]
+    monkeypatch.setattr(rapl.time, "sleep", lambda _: pytest.fail("it waits for what is not there"))
+    assert rapl.idle(tmp_path / "none").keys() == {"text"}
+    package = zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, 10**9)
+    core = zone(tmp_path, "intel-rapl:0:0", "core", 1_000_000, 10**9)
     times = iter([100.0, 102.0])
     monkeypatch.setattr(rapl.time, "monotonic", lambda: next(times))
-    monkeypatch.setattr(rapl.time, "sleep", lambda _: [(f / "energy_uj").write_text("31000000") for f in folders])
+    monkeypatch.setattr(
+        rapl.time, "sleep", lambda _: [(f / "energy_uj").write_text("31000000") for f in (package, core)]
+    )
     found = rapl.idle(tmp_path)
     assert found["watts"] == pytest.approx(15.0)
     assert isinstance(found["busy_percent"], float)
     assert "package-0" in str(found["text"])
-
-
-def test_a_machine_without_packages_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(rapl.time, "sleep", lambda _: pytest.fail("it waits"))
-    assert rapl.idle(tmp_path / "none").keys() == {"text"}
 
 
 def test_energy_is_that_of_perf():

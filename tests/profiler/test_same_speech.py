@@ -69,26 +69,22 @@ class Run:
         return same_speech(self.session, wall, len(wall) if end is None else end, {OFF}, {ON})
 
 
-def test_other_speech_gives_no_ratio():
-    run = Run()
-    run.decode("one", 6, [OFF] * 6, 4e6)
-    run.decode("two", 6, [ON] * 6, 1e6)
-    found = run.compared()
-    assert (found.ratio, found.verdict, found.seconds, found.decoded) == (None, UNDECIDED, 0, ())
-
-
 def test_only_the_same_seconds_count():
     """Speech that costs more before the change must not make the change look good."""
     run = Run()
     run.decode("hard", 6, [OFF] * 6, 40e6)
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.decode("easy", 6, [ON] * 6, 0.1e6)
+    other = run.compared()
+    assert (other.ratio, other.verdict, other.seconds, other.decoded) == (None, UNDECIDED, 0, ())
     run.decode("one", 6, [ON] * 6, 2e6)
     found = run.compared()
     assert found.ratio.ratio == pytest.approx(0.5)
-    assert found.seconds == 6
-    assert found.verdict == B_FASTER
-    assert found.of_a[0] == (600, 700)
+    assert (found.seconds, found.verdict, found.of_a[0]) == (6, B_FASTER, (600, 700))
+    # What lies beyond the cursor is not known yet.
+    early = run.compared(1850)
+    assert (early.seconds, early.decoded) == (0, ())
+    assert run.compared(1950).seconds == 1
 
 
 def test_seconds_in_which_a_change_was_prepared_are_left_out():
@@ -104,16 +100,13 @@ def test_seconds_in_which_a_change_was_prepared_are_left_out():
     assert found.ratio.ratio == pytest.approx(0.5)
 
 
-def test_a_change_given_up_spoils_nothing_after_it():
+def test_of_changes_the_second_in_which_they_acted_or_were_given_up_belongs_to_neither():
     run = Run()
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.marker(100, None)
     run.markers.append(Marker(9, "error", "key=1 could not be made", 0, 200, None, None, None, None))
     run.decode("one", 6, [ON] * 6, 2e6)
     assert run.compared().seconds == 5
-
-
-def test_the_second_in_which_the_change_acted_belongs_to_neither():
     run = Run()
     run.decode("one", 5, [OFF] * 5, 4e6)
     run.decode("one", 5, [OFF, OFF, ON, ON, ON], 2e6)
@@ -141,15 +134,6 @@ def test_as_many_takes_of_either_side_count():
         run.decode("one", 4, [OFF] * 4, cost)
     run.decode("one", 4, [ON] * 4, 4e6)
     assert run.compared().ratio.ratio == pytest.approx(1.0)
-
-
-def test_what_lies_beyond_the_cursor_is_not_known_yet():
-    run = Run()
-    run.decode("one", 5, [OFF] * 5, 4e6)
-    run.decode("one", 5, [ON] * 5, 2e6)
-    assert run.compared(650).seconds == 1
-    assert run.compared(650).decoded == ()
-    assert run.compared(1000).seconds == 5
 
 
 def test_words_are_those_of_utterances_that_both_decoded_whole():

@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -64,9 +63,14 @@ def test_facts_of_later_versions_are_handed_on(small):
     facts = {"weather": {"rain": [1, 2.5, None]}, "recorder": {"ns_per_thought": "many"}}
     for key, value in facts.items():
         tell(small, key, json.dumps(value))
+    # Settings are looked up by key and nothing else.
+    edit(small, 'UPDATE config SET tree=\'{"dnn": "x", "block": 16, "search": {"device": "cpu"}}\'')
     with Session.open(small) as session:
         assert facts.items() <= session.meta.items()
         assert session.notes == []
+        tree = session.configs[0].tree
+    keys = ("block", "search.device", "dnn.net", "search", "gmm.method", "block.x")
+    assert [setting(tree, key) for key in keys] == [16, "cpu", *[None] * 4]
 
 
 @pytest.mark.parametrize("text", ["[" * 600 + "]" * 600, "9" * 400, "NaN", '"\\ud800"', "1e999"])
@@ -79,15 +83,6 @@ def test_json_that_nothing_can_hold_is_refused(text, place, small):
     with pytest.raises(SessionError, match="damaged") as caught:
         Session.open(small)
     assert len(str(caught.value)) < len(str(small)) + 250
-
-
-def test_settings_are_looked_up_by_key_and_nothing_else(small):
-    edit(small, 'UPDATE config SET tree=\'{"dnn": "x", "block": 16, "search": {"device": "cpu"}}\'')
-    with Session.open(small) as session:
-        tree = session.configs[0].tree
-    assert setting(tree, "block") == 16
-    assert setting(tree, "search.device") == "cpu"
-    assert [setting(tree, key) for key in ("dnn.net", "search", "gmm.method", "block.x")] == [None] * 4
 
 
 @pytest.mark.parametrize("value", ["[]", "null", "[1, 2]"])
@@ -106,8 +101,7 @@ def test_a_new_session_has_a_new_name(tmp_path, monkeypatch):
     first = paths.new_session_path("my preset/1")
     assert first == tmp_path / "sessions" / "2026-01-02-030405-my-preset-1.asrs"
     first.touch()
-    second = paths.new_session_path("my preset/1")
-    assert second.name == "2026-01-02-030405-my-preset-1-2.asrs"
+    assert paths.new_session_path("my preset/1").name == "2026-01-02-030405-my-preset-1-2.asrs"
 
 
 @pytest.mark.parametrize(
@@ -120,39 +114,26 @@ def test_a_folder_that_cannot_be_made_is_named(variable, made, tmp_path, monkeyp
         made()
 
 
-@pytest.fixture
-def shared_group() -> Iterator[None]:
-    """As where each user has a group of his own, so that what is made belongs to the group too."""
-    before = os.umask(0o002)
-    yield
-    os.umask(before)
-
-
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path, shared_group):
-    place = paths.own_dir(tmp_path / "cache" / "code")
+def test_a_folder_of_code_is_its_owners_alone(tmp_path, monkeypatch):
+    # As where each user has a group of his own, so that what is made belongs to the group too.
+    before = os.umask(0o002)
+    try:
+        place = paths.own_dir(tmp_path / "cache" / "code")
+    finally:
+        os.umask(before)
     assert place.is_dir()
     assert place.stat().st_mode & 0o077 == 0
     assert paths.own_dir(place) == place
-
-
-@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path):
-    (tmp_path / "code").mkdir()
     for mode in (0o720, 0o702):
-        (tmp_path / "code").chmod(mode)
+        place.chmod(mode)
         with pytest.raises(OSError, match="code, which others can write to; remove it, or set"):
-            paths.own_dir(tmp_path / "code")
-    (tmp_path / "code").chmod(0o755)
-    assert paths.own_dir(tmp_path / "code").is_dir()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_no_link(tmp_path, monkeypatch):
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "code").symlink_to(tmp_path / "elsewhere")
+            paths.own_dir(place)
+    place.chmod(0o755)
+    assert paths.own_dir(place) == place
+    (tmp_path / "link").symlink_to(place)
     with pytest.raises(OSError, match="others can write to"):
-        paths.own_dir(tmp_path / "code")
+        paths.own_dir(tmp_path / "link")
     monkeypatch.setattr(paths.os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(OSError, match="others can write to"):
-        paths.own_dir(tmp_path / "elsewhere")
+        paths.own_dir(place)
