@@ -1,13 +1,12 @@
 """Categories and frames: sums that add up to the wall time for any well-formed recording, fed in any way."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, session_of
-from made_conditions import STAGES as STAGES_LOST
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, spans_of, tracked
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
@@ -144,14 +143,12 @@ def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans, data):
     session = fake_session(spans, STAGES, COSTS)
     track = tracked(session)
     cut = data.draw(st.integers(0, track.n_frames))
-    left, right = breakdown(session, 0, cut, track), breakdown(session, cut, None, track)
-    assert left.wall_ns + right.wall_ns == breakdown(session, 0, None, track).wall_ns
-    for name in CATEGORIES:
-        both = left.categories[name] + right.categories[name]
-        assert both == breakdown(session, track=track).categories[name]
-    rows = {row.name: row for row in breakdown(session, 0, None, track).stages}
-    for name, row in rows.items():
-        halves = [r.time_ns for part in (left, right) for r in part.stages if r.name == name]
+    left, right, both = (breakdown(session, *ends, track) for ends in ((0, cut), (cut, None), (0, None)))
+    assert left.wall_ns + right.wall_ns == both.wall_ns
+    for name, ns in breakdown(session, track=track).categories.items():
+        assert left.categories[name] + right.categories[name] == ns
+    for row in both.stages:
+        halves = [r.time_ns for part in (left, right) for r in part.stages if r.name == row.name]
         # What lies beyond the decoded frames is in neither half nor in the whole.
         assert sum(halves) == pytest.approx(row.time_ns)
 
@@ -272,6 +269,15 @@ def test_more_spans_than_a_chunk():
 # -- what was not its own -----------------------------------------------------------------------
 
 
+BLOCK, SCORE, EMIT, LOOP = 0, 2, 3, 8
+
+
+def session_of(spans: np.ndarray, frames: int) -> Any:
+    """Of one utterance."""
+    utterance = SimpleNamespace(first_frame=0, n_frames=frames, audio_s=frames / 100)
+    return fake_session(spans, STAGES, COSTS, utterances=[utterance])
+
+
 def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it():
     tiles = spans_of(
         [
@@ -282,28 +288,29 @@ def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it():
             (0, 4_000_000, BLOCK, 0, 4, 2_000_000, 1_000_000, 2),
         ]
     )
-    stages = {stage.id: stage for stage in STAGES_LOST}
-    assert lost_shares(tiles, stages).tolist() == [[0.3, 0.0, 1.0, 0.25], [0.2, 0.0, 0.0, 0.25], [0.0, 0.0, 0.0, 0.5]]
     # A session of an older program counts other programs, or none.
-    for work, of_others in (((OTHER_COUNT,), [0.3, 0.0, 1.0, 0.5]), ((), [0.0] * 4)):
-        old = {BLOCK: Stage(BLOCK, "decode.block", "decode", work)}
-        assert lost_shares(tiles, old).tolist() == [of_others, [0.0] * 4, [0.0] * 4]
+    for work, others, limit, stopped in (
+        (COUNTS, [0.3, 0.0, 1.0, 0.25], [0.2, 0.0, 0.0, 0.25], [0.0, 0.0, 0.0, 0.5]),
+        ((OTHER_COUNT,), [0.3, 0.0, 1.0, 0.5], [0.0] * 4, [0.0] * 4),
+        ((), [0.0] * 4, [0.0] * 4, [0.0] * 4),
+    ):
+        stages = {BLOCK: Stage(BLOCK, "decode.block", "decode", work)}
+        assert lost_shares(tiles, stages).tolist() == [others, limit, stopped]
 
 
 def test_it_leaves_every_category_and_is_a_part_of_stages():
     spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300, 100)])
-    session = session_of(spans, utterances=[SimpleNamespace(first_frame=0, n_frames=4, audio_s=0.04)])
+    session = session_of(spans, 4)
     found = breakdown(session)
-    assert [found.categories[name] for name in NOT_OWN] == pytest.approx([300, 100])
-    assert FrameSums(session).wall[-1] == pytest.approx(600), "nor of a side of a comparison"
-    # 200 of the search and 200 between the stages, of which six tenths are their own.
-    assert found.categories["search"] == pytest.approx(120)
-    assert found.categories["overhead"] == pytest.approx(120)
     assert found.wall_ns == 1000
+    # 200 of the search and 200 between the stages, of which six tenths are their own.
+    own = [found.categories[name] for name in (*NOT_OWN, "search", "overhead")]
+    assert own == pytest.approx([300, 100, 120, 120])
+    assert FrameSums(session).wall[-1] == pytest.approx(600), "nor of a side of a comparison"
     score, emit = found.stages
     assert [score.parts.likely[name] for name in NOT_OWN] == pytest.approx([180, 60])
     assert score.lost_ns == pytest.approx({OTHER_PROGRAMS: 180, THROTTLED: 60})
-    assert score.sentence.startswith("360 ns per block: "), "a stage's own time"
+    assert "360 ns per block: " in score.sentence, "a stage's own time"
     assert emit.parts is None
     assert (emit.time_ns, emit.own_ns) == pytest.approx((200, 120))
 
@@ -320,23 +327,19 @@ def test_what_stood_still_is_no_time_of_anything():
             (stop + 10_000, 10_000, BLOCK, 4, 4),
         ]
     )
-    session = session_of(spans, utterances=[SimpleNamespace(first_frame=0, n_frames=8, audio_s=0.08)])
+    session = session_of(spans, 8)
     found = breakdown(session)
-    assert found.wall_ns == pytest.approx(20_000, abs=0.01)
-    assert found.stopped_ns == pytest.approx(stop, abs=0.01)
+    assert (found.wall_ns, found.stopped_ns) == pytest.approx((20_000, stop), abs=0.01)
     assert found.rtf == pytest.approx(20e-6 / 0.08)
     assert sum(row.time_ns for row in found.stages) + found.between_ns == pytest.approx(found.wall_ns)
-    sums = FrameSums(session)
-    assert sums.wall[-1] == pytest.approx(20_000, abs=10)
-    assert sums.wall[4] == pytest.approx(10_000, abs=10)
+    assert FrameSums(session).wall[[4, -1]].tolist() == pytest.approx([10_000, 20_000], abs=10)
 
 
 def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between():
     """What they took of 600 that have a name was taken off the 200 that have none, which came out below nothing."""
-    stages = [*STAGES_LOST, Stage(9, "device.latency", "overhead")]
-    spans = spans_of([(0, 200, SCORE, 0, 4), (200, 600, 9, 0, 4), (0, 1000, BLOCK, 0, 4, 500)])
-    session = fake_session(spans, stages, {(SCORE, 0): LAW}, ROOFS)
+    spans = spans_of([(0, 200, SCORE, 0, 4), (200, 600, LOOP, 0, 4), (0, 1000, BLOCK, 0, 4, 500)])
+    session = fake_session(spans, STAGES, COSTS)
     found = breakdown(session)
     assert found.categories["overhead"] == pytest.approx(400)
-    assert found.overhead() == {BETWEEN: pytest.approx(100), "device.latency": pytest.approx(300)}
+    assert found.overhead() == {BETWEEN: pytest.approx(100), "python.loop": pytest.approx(300)}
     assert {row["stage"]: row["time_ns"] for row in _between(session, found)} == {"overhead": 100, OTHER_PROGRAMS: 100}

@@ -34,18 +34,17 @@ from tests.fake_clock import FakeClock
 FRAMES = 40
 BLOCK = 16
 MACHINE = {"host": "here", "cpu": "a cpu", "cores": {"logical": 2}}
-NS = {"score.one": 50_000, "search.two": 90_000, "frontend.three": 10_000}
+STAGES = {"score.one": ("scoring", 50_000), "search.two": ("search", 90_000), "frontend.three": ("frontend", 10_000)}
+"""Group and ns a block."""
 OVERHEAD_NS = 2_000
 
 
 class Recording:
-    """A session made of blocks whose stage times are `NS` times given factors, with seeded noise."""
+    """A session made of blocks whose stage times are those of `STAGES` times given factors, with seeded noise."""
 
     def __init__(self, path: Path, seed: int = 0, noise: float = 0.01, block: int = BLOCK, **meta: Any) -> None:
-        self.path = path
-        self.block = block
+        self.path, self.block, self.noise = path, block, noise
         self.draw = np.random.default_rng(seed)
-        self.noise = noise
         self.clock = FakeClock(1_000_000_000)
         self.recorder = Recorder(self.clock)
         described = {"preset": "test", "machine": MACHINE, "versions": {"numba": "1"}, **meta}
@@ -65,7 +64,7 @@ class Recording:
         done: bool = True,
         folder: str = "/speech",
         errors: int = 1,
-        stages: tuple[str, ...] = tuple(NS),
+        stages: tuple[str, ...] = tuple(STAGES),
         peak: int = 0,
         reference: str | None = "a b c d",
         slow: float = 1.0,
@@ -73,25 +72,19 @@ class Recording:
     ) -> None:
         """Decode once; `factors` by the last part of a stage's name, `slow` for all of them."""
         self.lane.epoch = epoch
-        first = self.frame
-        number = self.writer.utterance(
-            name, f"{folder}/{name}.wav", first, frames, frames / 100, reference,
-            np.full((frames, 2), peak, np.int8),
-        )  # fmt: skip
+        peaks = np.full((frames, 2), peak, np.int8)
+        path = f"{folder}/{name}.wav"
+        number = self.writer.utterance(name, path, self.frame, frames, frames / 100, reference, peaks)
         start = self.clock()
         for at in range(0, frames, self.block):
             count = min(self.block, frames - at)
             nest = self.clock()
             for stage in stages:
-                group, _, short = stage.partition(".")
-                group = {"score": "scoring"}.get(group, group)
-                took = NS[stage] * count / BLOCK * factors.get(short, 1.0) * slow
+                group, ns = STAGES[stage]
+                took = ns * count / BLOCK * factors.get(stage.partition(".")[2], 1.0) * slow
                 took *= np.exp(self.draw.normal(0.0, self.noise))
-                begin = self.clock()
-                self.lane.put(
-                    self.recorder.stage(stage, group),
-                    begin, self.clock.advance(round(took)), self.frame, count,
-                )  # fmt: skip
+                begin, stage_id = self.clock(), self.recorder.stage(stage, group)
+                self.lane.put(stage_id, begin, self.clock.advance(round(took)), self.frame, count)
             self.lane.put(self.decode, nest, self.clock.advance(OVERHEAD_NS), self.frame, count)
             self.frame += count
         if done:
@@ -113,28 +106,19 @@ def plain_session(path: Path, repeats: int = 5, seed: int = 0, **options: Any) -
     return recording.close()
 
 
-def alternating(path: Path, repeats: int = 6, drift: float = 0.0, **factors: float) -> Path:
-    """An A/B session; in B stages take `factors` times as long, and all becomes slower by `drift` a repeat."""
+def alternating(path: Path, drift: float = 0.0, **factors: float) -> Path:
+    """An A/B session of 6 repeats; in B stages take `factors` times as long, and all becomes slower by `drift` each."""
     recording = Recording(path, 7)
-    about = {
-        "arms": [{"name": n, "epoch": e, "set": {}} for e, n in enumerate("AB")],
-        "repeat": repeats,
-        "warm_up": 1,
-        "measured_from": None,
-    }
-    recording.writer.meta("ab", about)
-    for turn in range(repeats + 1):
-        if turn == 1:
-            recording.writer.meta("ab", {**about, "measured_from": recording.frame})
+    about = {"arms": [{"name": n, "epoch": e, "set": {}} for e, n in enumerate("AB")], "repeat": 6, "warm_up": 1}
+    for turn in range(7):
+        if turn < 2:
+            recording.writer.meta("ab", {**about, "measured_from": recording.frame if turn else None})
+        slow = 1.0 + drift * turn if turn else 5.0
         for place, (name, frames) in enumerate((("one", FRAMES), ("two", 70))):
             for arm in ((turn + place) % 2, (turn + place + 1) % 2):
                 recording.config(arm)
-                recording.utterance(
-                    name, arm, frames,
-                    slow=5.0 if turn == 0 else 1.0 + drift * turn,
-                    errors=1 + arm,
-                    **(factors if arm else {}),
-                )  # fmt: skip
+                changed = factors if arm else {}
+                recording.utterance(name, arm, frames, slow=slow, errors=1 + arm, **changed)
     return recording.close()
 
 

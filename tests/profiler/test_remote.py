@@ -164,22 +164,6 @@ def test_whatever_a_command_leaves_open_its_end_is_the_end(child, small, tmp_pat
                 os.killpg(int(pid), signal.SIGKILL)
 
 
-def test_what_came_stays_and_is_continued(small, tmp_path, monkeypatch):
-    out, stream = tmp_path / "here.asrs", in_rounds(small)
-    monkeypatch.setattr(link, "WAITS_S", ())
-    with pytest.raises(LinkError):
-        Following(sending(stream[: len(stream) * 2 // 3], tmp_path), str(small), out).run()
-    with closing(Session.open(out)) as session:
-        assert session.state == "failed"
-        assert "does not come back" in session.meta["problem"]
-        assert len(session.stages) == 5
-    rest = rest_of(small, out)
-    assert len(rest) < len(stream) * 2 / 3
-    Following(sending(rest, tmp_path), str(small), out, resume=True).run()
-    assert contents(out) == contents(small)
-    assert state_of(out) == "closed"
-
-
 def in_rounds(path: Path) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(send, "ROUND_BYTES", 1500)
@@ -347,30 +331,37 @@ def test_mutated_streams_end_in_a_sentence_or_whole(small, tmp_path):
 # -- the machine here and the one there ---------------------------------------------------------------
 
 
-def test_a_full_disk_here_is_a_sentence(tmp_path, monkeypatch):
-    long = tmp_path / "long.asrs"
-    with record(long) as writer:
+@pytest.mark.parametrize("problem", ["a full disk here", "a link that does not come back"])
+def test_what_came_stays_and_is_continued(problem, tmp_path, monkeypatch):
+    there, out = tmp_path / "there.asrs", tmp_path / "here.asrs"
+    with record(there) as writer:
         for _ in range(5):
             writer.marker("note", "x" * 60_000, 0)
-    made = Copy.create
+    stream = in_rounds(there)
+    with monkeypatch.context() as patch:
+        if problem == "a full disk here":
+            sentence = r"here\.asrs: the session cannot be written: the disk is full\. The session there"
+            made = Copy.create
 
-    def small_disk(path: Path, session_id: str, replace: bool = False) -> Copy:
-        copy = made(path, session_id, replace)
-        pages = copy._connection.execute("PRAGMA page_count").fetchone()[0]
-        copy._connection.execute(f"PRAGMA max_page_count = {pages + 10}")
-        return copy
+            def small_disk(path: Path, session_id: str, replace: bool = False) -> Copy:
+                copy = made(path, session_id, replace)
+                pages = copy._connection.execute("PRAGMA page_count").fetchone()[0]
+                copy._connection.execute(f"PRAGMA max_page_count = {pages + 10}")
+                return copy
 
-    monkeypatch.setattr(Copy, "create", small_disk)
-    out = tmp_path / "here.asrs"
-    with pytest.raises(
-        LinkError, match=r"here\.asrs: the session cannot be written: the disk is full\. The session there"
-    ):
-        Following(sending(in_rounds(long), tmp_path), "there", out).run()
-    monkeypatch.undo()
-    assert state_of(out) == "failed"
-    assert count(out, "stage") == 5
-    Following(sending(rest_of(long, out), tmp_path), "there", out, resume=True).run()
-    assert contents(out) == contents(long)
+            patch.setattr(Copy, "create", small_disk)
+        else:
+            sentence, stream = "does not come back", stream[: len(stream) * 2 // 3]
+            patch.setattr(link, "WAITS_S", ())
+        with pytest.raises(LinkError, match=sentence):
+            Following(sending(stream, tmp_path), str(there), out).run()
+    with closing(Session.open(out)) as session:
+        assert (session.state, len(session.stages)) == ("failed", 5)
+    rest = rest_of(there, out)
+    assert len(rest) < len(stream)
+    Following(sending(rest, tmp_path), str(there), out, resume=True).run()
+    assert contents(out) == contents(there)
+    assert state_of(out) == "closed"
 
 
 def test_a_file_removed_meanwhile_is_a_sentence(small, tmp_path):
@@ -402,23 +393,22 @@ def test_a_machine_that_does_not_answer_is_a_sentence(script, sentence, tmp_path
         link.record(host, [])
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
+@each(
+    "script, sentence",
     [
-        (("sh", "-c", "echo Welcome"), "no answer of asrscope: Welcome"),
-        (("sh", "-c", "yes y | tr -d '\\n' | head -c 1000000"), "no answer of asrscope: yyy"),
-        (("printf", "%s", '{"session": "x.asrs", "pid": 1}'), "no name of a session: x.asrs"),
-        (("printf", "%s", '{"session": "/x\\u001b.asrs", "pid": 1}'), "no name of a session"),
-        (("sh", "-c", "echo 'asrscope: unrecognized arguments: --protocol=1.2; `asrscope --help`' >&2; exit 2"),
+        ("echo Welcome", "no answer of asrscope: Welcome"),
+        ("yes y | tr -d '\\n' | head -c 1000000", "no answer of asrscope: yyy"),
+        ("""printf %s '{"session": "x.asrs", "pid": 1}'""", "no name of a session: x.asrs"),
+        ("""printf %s '{"session": "/x\\u001b.asrs", "pid": 1}'""", "no name of a session"),
+        ("echo 'asrscope: unrecognized arguments: --protocol=1.2; `asrscope --help`' >&2; exit 2",
          r"an older asrscope, without `asrscope record`; install"),
-        (("no-such-ssh",), "gpu cannot be reached: there is no no-such-ssh here"),
     ],
 )  # fmt: skip
-def test_an_answer_that_is_none_is_a_sentence(words, sentence, monkeypatch):
-    # Without the words of the command: printf would print them.
-    monkeypatch.setattr(Host, "words", lambda host, *_: [*host.prefix])
+def test_an_answer_that_is_none_is_a_sentence(script, sentence):
     with pytest.raises(LinkError, match=sentence):
-        link.record(Host("gpu", words), [])
+        link.record(Host("gpu", ("sh", "-c", script)), [])
+    with pytest.raises(LinkError, match="gpu cannot be reached: there is no no-such-ssh here"):
+        link.record(Host("gpu", ("no-such-ssh",)), [])
 
 
 def test_words_reach_the_shell_there_as_they_are():

@@ -40,17 +40,19 @@ def session_parts() -> Breakdown:
     return breakdown(fake_session(spans, STAGES, COSTS))
 
 
+def between(**ends: tuple[float, float, float]) -> Parts:
+    """Parts of these lowest, likely and highest times."""
+    return Parts(*({name: ends.get(name, (0.0,) * 3)[end] for name in PARTS} for end in (1, 0, 2)))
+
+
+def known(wide: float = 0.0, **ns: float) -> Parts:
+    """Parts of these likely times, each known to `wide` of itself each way."""
+    return between(**{name: ((1 - wide) * v, v, (1 + wide) * v) for name, v in ns.items()})
+
+
 @pytest.fixture
 def prediction() -> whatif.Prediction:
     return whatif.unchanged(session_parts())
-
-
-def test_unchanged_adds_up_to_the_wall_time(prediction):
-    assert prediction.wall_ns == prediction.predicted_ns == 100_000
-    assert {line.name: line.time_ns for line in prediction.lines} == {
-        "score.a": 40_000, "score.b": 20_000, "search.emit": 30_000, "overhead": 10_000,
-    }  # fmt: skip
-    assert prediction.rtf == prediction.predicted_rtf == pytest.approx(1e-4 / 0.1)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,8 @@ def test_unchanged_adds_up_to_the_wall_time(prediction):
 def test_amdahl(prediction, factors, wanted):
     scaled = whatif.scaled(prediction, factors)
     assert scaled.predicted_ns == pytest.approx(wanted, abs=0.1)
-    assert scaled.wall_ns == 100_000
+    assert scaled.wall_ns == prediction.predicted_ns == 100_000
+    assert prediction.rtf == prediction.predicted_rtf == pytest.approx(1e-4 / 0.1)
     assert len(scaled.assumptions) == len(factors)
     assert ("took no time in this session" in scaled.assumptions[0]) == (wanted == 100_000)
 
@@ -146,8 +149,7 @@ def test_each_verdict_predicts_by_its_own_roof():
 
 def judged(verdict: str, **shares: float) -> StageRow:
     """A stage with such a verdict and such parts, of 100 ns."""
-    likely = dict.fromkeys(PARTS, 0.0) | shares
-    return replace(stage(24, 1e5, 9e5), verdict=verdict, parts=Parts(likely, likely, likely))
+    return replace(stage(24, 1e5, 9e5), verdict=verdict, parts=known(**shares))
 
 
 def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with():
@@ -216,16 +218,6 @@ def test_conclusion(agreements, survives):
 # -- verdicts of stages and what is said of them ---------------------------------------------------
 
 
-def between(**ends: tuple[float, float, float]) -> Parts:
-    """Parts of these lowest, likely and highest times."""
-    return Parts(*({name: ends.get(name, (0.0,) * 3)[end] for name in PARTS} for end in (1, 0, 2)))
-
-
-def known(wide: float = 0.0, **ns: float) -> Parts:
-    """Parts of these likely times, each known to `wide` of itself each way."""
-    return between(**{name: ((1 - wide) * v, v, (1 + wide) * v) for name, v in ns.items()})
-
-
 @each(
     "parts, verdict",
     [
@@ -254,29 +246,26 @@ def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed):
     assert (judged.verdict == "mixed") == (judged.too_close is not None)
 
 
-def test_other_programs_hide_no_verdict():
-    """On a machine that others share, every stage was "preempted"."""
-    parts = known(0.1, other_programs=53, bandwidth=40, instructions=7)
-    judged = judge(Evidence(100.0, 1, 1, parts, replayed=True))
-    assert judged.verdict == "bandwidth-bound"
-    assert "53 % preempted by other programs" in judged.sentence
-
-
-def test_parts_too_close_are_named():
-    parts = known(0.2, latency=46, instructions=40, not_attributed=14)
-    judged = judge(Evidence(100.0, 1, 1, parts, replayed=True))
+def test_other_programs_hide_no_verdict_and_parts_too_close_are_named():
+    busy = judge(Evidence(100.0, 1, 1, known(0.1, other_programs=53, bandwidth=40, instructions=7), replayed=True))
+    assert busy.verdict == "bandwidth-bound"
+    assert "53 % preempted by other programs" in busy.sentence
+    near = judge(Evidence(100.0, 1, 1, known(0.2, latency=46, instructions=40, not_attributed=14), replayed=True))
     close = "memory latency and instructions are too close to tell which is more"
-    assert (judged.verdict, judged.too_close) == ("mixed", close)
-    assert judged.sentence.endswith(f"; {close}.")
+    assert (near.verdict, near.too_close) == ("mixed", close)
+    assert near.sentence.endswith(f"; {close}.")
 
 
-def test_launches_are_judged_by_what_was_measured():
-    for parts, verdict in (
+@each(
+    "parts, verdict",
+    [
         (known(0.5, calls=41, arithmetic=40), "mixed"),
         (known(0.5, arithmetic=41, calls=40), "mixed"),
         (known(1.0, calls=82, arithmetic=40), "launch-bound"),
-    ):
-        assert judge(Evidence(parts.time_ns, 1, 1, parts, device=True, launches=3)).verdict == verdict
+    ],
+)
+def test_launches_are_judged_by_what_was_measured(parts, verdict):
+    assert judge(Evidence(parts.time_ns, 1, 1, parts, device=True, launches=3)).verdict == verdict
 
 
 def row(duration: int, cost: Cost | None, hot: float | None = None, **more: Any) -> StageRow:
