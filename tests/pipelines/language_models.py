@@ -76,11 +76,12 @@ def restricted(dictionary: Dictionary, words: Iterable[str]) -> Dictionary:
 
 def write_dictionary(dictionary: Dictionary, path: Path) -> None:
     """cmudict's format, alternates as `word(2)`."""
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        for word, prons in dictionary.pronunciations.items():
-            for number, pron in enumerate(prons, start=1):
-                label = word if number == 1 else f"{word}({number})"
-                out.write(f"{label} {' '.join(pron)}\n")
+    lines = (
+        f"{word if number == 1 else f'{word}({number})'} {' '.join(pron)}\n"
+        for word, prons in dictionary.pronunciations.items()
+        for number, pron in enumerate(prons, start=1)
+    )
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 # -- random grammars -------------------------------------------------------------------------------
