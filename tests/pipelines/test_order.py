@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.config import Config, assign, presets
+from pipelines.config import Config, assign
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis.comparison.arms import arms_of
@@ -16,19 +16,19 @@ from profiler.session.reader import Session
 from tests.each import each
 from tests.pipelines import whole_runs
 from tests.pipelines.refusing import refusal
-from tests.pipelines.whole_runs import Person, ask
+from tests.pipelines.whole_runs import QUICK, Person, ask
 
 SHORT, NUMBERS = "08-kal16-short", "04-kal16-numbers"
 SELECTION = "gmm.selection.enabled"
-IN_SHORT, IN_NUMBERS = 60, 300
-"""Frames within the first and the second utterance, which are 130 and 377 frames long."""
-
-
-BACK_IN_SHORT = 507 + IN_SHORT
+IN_SHORT, IN_NUMBERS, AGAIN = (
+    60,
+    300,
+    567,
+)  # within the first utterance of 130 frames, the second of 377, the first again
 
 
 def with_settings(**changed: bool | float | str) -> Config:
-    return assign(presets.load("gmm-quick").config, {key.replace("__", "."): value for key, value in changed.items()})
+    return assign(QUICK, {key.replace("__", "."): value for key, value in changed.items()})
 
 
 def run(control: Control, folder: Path, out: Path, repeat: int = 1, **changed: bool | float) -> list[Utterance]:
@@ -52,7 +52,7 @@ def compare(control: Control) -> None:
         ([ask(IN_NUMBERS, SELECTION, True)], [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]),
         # A change while something comes again overtakes it.
         (
-            [ask(IN_NUMBERS, SELECTION, True), ask(BACK_IN_SHORT, SELECTION, False)],
+            [ask(IN_NUMBERS, SELECTION, True), ask(AGAIN, SELECTION, False)],
             [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1, 2)), (SHORT, (2,))],
         ),
         # There is no utterance before the first one.
@@ -65,11 +65,9 @@ def test_what_comes_again_after_a_change(bundled_speech, tmp_path, asked, expect
 
 
 def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled_speech, tmp_path):
-    unwanted = run(
-        Person(ask(IN_NUMBERS, SELECTION, True)), bundled_speech, tmp_path / "a.asrs", repeat=2, repeat_on_change=False
-    )
-    paced = run(Person(ask(IN_NUMBERS, "pace", 100.0)), bundled_speech, tmp_path / "b.asrs", repeat=2)
-    for found in (unwanted, paced):
+    for key, value, wanted in ((SELECTION, True, False), ("pace", 100.0, True)):
+        person, out = Person(ask(IN_NUMBERS, key, value)), tmp_path / f"{key}.asrs"
+        found = run(person, bundled_speech, out, repeat=2, repeat_on_change=wanted)
         assert [u.name for u in found] == [SHORT, NUMBERS] * 2
 
 
