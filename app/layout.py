@@ -1,7 +1,5 @@
 """What pages and cards are put together from: rows, columns, headings, remarks, what scrolls, what is made on use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, TypeVar
 

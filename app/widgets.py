@@ -1,7 +1,5 @@
 """Small widgets that Qt lacks: a switch, an elided label, a readable number box."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal

@@ -4,8 +4,6 @@ torch takes seconds to import and stalls a window while it does, so that `probe`
 pipelines.availability`), once. The names are those of the settings `device` and `search.device`.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import subprocess

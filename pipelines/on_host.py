@@ -3,8 +3,6 @@
 It starts each run there (`asrscope record`), follows it into the session file here, and passes the commands on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path

@@ -15,8 +15,6 @@ With PIPE, the named pipe that is its stdin (open for reading and writing, so th
 go), it does one run, ends with it and removes the pipe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import json

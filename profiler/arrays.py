@@ -4,8 +4,6 @@ Kernels run without bounds checks, so whoever binds arrays to a kernel checks th
 mismatch is a mistake of this program, raised as `ArrayError` before any memory is touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

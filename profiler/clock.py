@@ -8,11 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-now_ns: Callable[[], int] = time.perf_counter_ns
-"""Monotonic nanoseconds; the origin is arbitrary."""
+now_ns: Callable[[], int] = time.perf_counter_ns  # Monotonic nanoseconds; the origin is arbitrary
 
-PAIR_ATTEMPTS = 5
-"""Readings of which the tightest is kept: a preemption between the two clocks spoils one, not five."""
+PAIR_ATTEMPTS = 5  # Readings of which the tightest is kept: a preemption between the two clocks spoils one, not five
 
 
 def wall_pair(clock: Callable[[], int] = now_ns) -> tuple[int, int]:

@@ -15,11 +15,8 @@ from profiler.arrays import Array
 WORK_COUNTS: Final = 3
 _LIMIT_16: Final = 1 << 16
 
-LARGEST_FACTOR: Final = 1e24
-"""A cost law read from a file may not be larger: products with counts stay finite."""
-
-LONGEST_REASON: Final = 400
-"""Characters of `Cost.unmodelled` that are read from a file."""
+LARGEST_FACTOR: Final = 1e24  # A cost law read from a file may not be larger: products with counts stay finite
+LONGEST_REASON: Final = 400  # Characters of `Cost.unmodelled` that are read from a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +65,8 @@ class Linear:
 
 KERNEL_CALL: Final = "kernel call"
 """A call of a compiled kernel, with arrays as its arguments and the span that it closes."""
-NUMPY_CALL: Final = "numpy"
-"""A call of one of numpy's functions."""
-
-BARRIER: Final = "barrier"
-"""A wait of the threads of a block for each other, on a device: "barrier@cuda"."""
+NUMPY_CALL: Final = "numpy"  # A call of one of numpy's functions
+BARRIER: Final = "barrier"  # A wait of the threads of a block for each other, on a device: "barrier@cuda"
 
 GATHER: Final = "gather"
 CHASE: Final = "chase"
@@ -80,8 +74,7 @@ PATTERNS: Final = (GATHER, CHASE)
 """How accesses follow each other: gathered ones overlap, in a chase each waits for the one before."""
 
 MOST_ACCESSES: Final = 32
-MOST_CALLS: Final = 32
-"""Kinds of accesses and of calls of a cost that are read from a file."""
+MOST_CALLS: Final = 32  # Kinds of accesses and of calls of a cost that are read from a file
 
 
 @dataclass(frozen=True, slots=True)

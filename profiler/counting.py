@@ -27,17 +27,13 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
     from profiler.session.writer import Journal
 
-COUNTED: Final = "counted_ns"
-"""Name of the total of the time between readings: what the other totals of a stage cover."""
-
-SOURCE: Final = "perf_event"
-"""Counted exactly around the stage; anything less is said after a comma."""
+COUNTED: Final = "counted_ns"  # Name of the total of the time between readings: what the other totals of a stage cover
+SOURCE: Final = "perf_event"  # Counted exactly around the stage; anything less is said after a comma
 
 MAX_WAITING: Final = RING_RECORDS
 """Readings kept until somebody adds them up; over a second's worth even at one frame per block."""
 
-MISSED: Final = "counters_missed"
-"""Key of a session's meta: spans whose counters were not read, for want of room."""
+MISSED: Final = "counters_missed"  # Key of a session's meta: spans whose counters were not read, for want of room
 
 MIN_RUNNING: Final = 0.999
 """Part of the time that counters ran; less means that they were shared and the values are scaled."""

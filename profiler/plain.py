@@ -4,14 +4,11 @@ A file name or a stage's name may hold escape sequences that move the cursor or 
 turn the direction of the rest of the line, or bytes that no encoding knows.
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from typing import Final
 
-SHOWN_CHARACTERS: Final = 200
-"""A sentence that quotes more than this hides what it says."""
+SHOWN_CHARACTERS: Final = 200  # A sentence that quotes more than this hides what it says
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories: control, format (direction marks too), surrogate, private, unassigned, separators."""
@@ -46,8 +43,7 @@ def clock(second: float, digits: int = 0) -> str:
     return f"{sign}{front}:{rest:0{width}.{digits}f}"
 
 
-LEAST_MS = 0.0005
-"""What three decimals would round to nothing."""
+LEAST_MS = 0.0005  # What three decimals would round to nothing
 
 
 def milliseconds(value: float | None) -> str:

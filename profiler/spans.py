@@ -38,8 +38,7 @@ GROUPS: Final = ("frontend", "scoring", "search", "transfer", "overhead", "idle"
 `prepare` (work done ahead for the frames it names, such as an utterance's features) together tile the
 decode lane's wall time; all others are leaves."""
 
-TILING: Final = ("prepare", "decode")
-"""The groups whose spans on the decode lane add up to its wall time."""
+TILING: Final = ("prepare", "decode")  # The groups whose spans on the decode lane add up to its wall time
 
 _LIMIT_16: Final = 1 << 16
 

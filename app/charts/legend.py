@@ -1,7 +1,5 @@
 """What names the layers of a plot: the key below a stack, in stacking order, and the box next to the mouse."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

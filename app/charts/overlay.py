@@ -3,8 +3,6 @@
 One item paints all in pixels. What lies after the cursor of a replay is dimmed: one sees where one is in the whole.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How charts put pixels and shapes onto a painter: on screens from arrays of pixels, in SVG and PDF as shapes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

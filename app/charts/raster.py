@@ -22,10 +22,7 @@ from profiler.analysis.categories import NOT_OWN
 from profiler.arrays import F32, F64, I16, I64, U32, Array, Bool
 
 CELL = 8  # Side of a hatch pattern in pattern pixels
-
-HATCH_STRENGTH = 0.14
-"""How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise."""
-
+HATCH_STRENGTH = 0.14  # How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise
 MAX_LAYERS = 16  # Layers that one raster can hold: the hatch planes are the bits of a 16-bit number
 
 

@@ -5,8 +5,6 @@ while it is built. A plot places its values on its axes itself, which may be log
 Nothing is zoomed or dragged, so it can stand in a scroll area.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

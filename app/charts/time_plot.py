@@ -9,8 +9,6 @@ A `ViewBox` and two `AxisItem`s in a layout, and not a `PlotItem`: each of those
 axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewportUpdate`): a beat changes many items.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg

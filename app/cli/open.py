@@ -37,7 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes pictures."
 ANSWER_SECONDS: Final = 3.0  # How long to wait for a display on another machine
-
 OF_DISPLAY: Final = {  # What Qt loads for a window on X, with Debian's packages: as in `.ci/system-libraries`
     "libxcb-cursor.so.0": "libxcb-cursor0",
     "libxcb-icccm.so.4": "libxcb-icccm4",

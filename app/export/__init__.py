@@ -3,8 +3,6 @@
 One file per format, declared as there.
 """
 
-from __future__ import annotations
-
 from profiler import export
 from profiler.export import Format
 

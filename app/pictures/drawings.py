@@ -1,7 +1,5 @@
 """Pictures of charts above a caption: those of a document (calibration, sweep), and the card of a lab's run."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The page of the docs about all labs: each claim with its picture, verdict and numbers, made of their sessions."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing

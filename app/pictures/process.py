@@ -6,8 +6,6 @@ It draws as the command line does (offscreen, in its own theme), so a picture do
 resolution or theme, and the window is not held up.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Final

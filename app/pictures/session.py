@@ -4,8 +4,6 @@ Views and layout are made anew for each, so a picture depends on the session and
 drawn before or on any window.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -10,8 +10,6 @@ What Qt's writer does that other programs show wrongly is mended here:
   (`aria-label`), which screen readers and editors read.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

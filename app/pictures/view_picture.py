@@ -3,8 +3,6 @@
 Nothing that one clicks is on it: no buttons, form or scrub bar. It is laid out without ever being shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -4,8 +4,6 @@ The provenance (session, configuration, machine, versions, command) is embedded 
 and description, a JSON file inside the PDF. What is printed of it is a caption in the widget.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

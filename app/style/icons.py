@@ -1,7 +1,5 @@
 """The few icons of the window, drawn as paths so that they follow theme and scale."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QIcon, QPainter, QPainterPath, QPixmap, QTransform
 from PySide6.QtWidgets import QAbstractButton

@@ -6,8 +6,6 @@ on the window), so everything that could guess is created here with guessing off
 marks that turn the direction of the rest) are written out, lines and their number are bounded.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata
@@ -69,7 +67,6 @@ class ToolButton(QToolButton):
 HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
 
 LONGEST_LINE: Final = 1000  # Maximum characters of a line: a path can have a few hundred, our sentences have fewer
-
 MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
 
 

@@ -6,8 +6,6 @@ Design*, 2008), adjusted in lightness; every category has a hatch too, so that c
 colour scheme is not used: on the ``offscreen`` platform it is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Brackets below the cost that name the arms of an A/B and its turns, and say what a decision still needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt

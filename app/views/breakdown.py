@@ -1,7 +1,5 @@
 """Breakdown: where the time of an average frame went, by category and stage, next to that before a change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 
@@ -25,8 +23,7 @@ from app.views.view import View
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, PART_NAMES, PARTS, THROTTLED
 from profiler.plain import milliseconds, percent, rtf_text
 
-NOT_NAMED = 0.001
-"""Share of the sum up to which throttled is not named: a host takes next to nothing of most machines."""
+NOT_NAMED = 0.001  # Share of the sum up to which throttled is not named: a host takes next to nothing of most machines
 
 HEIGHT, BEFORE = 15, 5  # Pixels of the bar, and of the pale one above it
 

@@ -4,8 +4,6 @@ A subclass overrides `reduce` (snapshot → model, pure) and `show_model` (model
 range changes, resizes and hover moves come together, the model is computed once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar

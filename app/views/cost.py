@@ -6,8 +6,6 @@ Time of other programs is a cap on the rest, which can be left out and does not 
 the data flicker; it can be locked and be logarithmic. What it cuts off is marked.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

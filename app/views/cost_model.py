@@ -1,7 +1,5 @@
 """What the cost view draws, as plain arrays: a pure function of session, track and range. No Qt."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The icicle of the breakdown: the time of an average frame, divided downwards into groups, stages and their parts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final

@@ -1,7 +1,5 @@
 """What a view of lanes draws: curves over the visible range, each with the scale of its unit, and readings. No Qt."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ moment when it was shown first; for the last word before an endpoint also until 
 became stable later than it was shown.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

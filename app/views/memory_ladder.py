@@ -4,8 +4,6 @@ The upper line is what the machine reads per second from a working set of that s
 full. The bar above a dot extends to the traffic of the kernel's tiling.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

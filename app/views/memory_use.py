@@ -4,8 +4,6 @@ What only the libraries explain lies at the bottom, what the recogniser holds on
 run cost per hour of audio.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

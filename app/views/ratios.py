@@ -1,7 +1,5 @@
 """Ratios with intervals on a logarithmic axis around 1; decided, undecided and no difference look different."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Results: what tasks have found (explanations, comparisons, sweeps), a tab each."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 

@@ -1,7 +1,5 @@
 """The roofline as a view: the stages of the scope, against the roofs of one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -6,8 +6,6 @@ works: the processor, or a device. In a comparison an arrow goes to each dot fro
 baseline, or on the other side.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product

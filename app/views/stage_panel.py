@@ -1,7 +1,5 @@
 """What the time of one stage consists of: a bar per part with its interval, and a sentence. It is always in sight."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The tree of the breakdown: groups with their stages, each with a bar that shows the parts of its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

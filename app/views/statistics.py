@@ -1,7 +1,5 @@
 """How the time of single frames is spread: a histogram with its percentiles, and a way through the slowest frames."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ The latter have an upright axis for each setting that was varied and for each ob
 front lies over the dominated trials, the trial that is chosen over both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -63,8 +61,7 @@ TICK: Final = 26.0  # Pixels between two labels of an axis, at least
 MOST_VALUES: Final = 8  # An axis has no more labels; one of more settings has ticks in place of a label for each
 
 PARTS: Final = 6
-MANY: Final = 500
-"""The mouse hits a line at the ends of this many parts between two axes; with many lines, at the axes."""
+MANY: Final = 500  # The mouse hits a line at the ends of this many parts between two axes; with many lines, at the axes
 
 PALE: Final = 170
 PALER: Final = 60  # Alpha of the lines of dominated trials; of many

@@ -1,7 +1,5 @@
 """What the machine did: load, memory, clock and power over audio time; and, as a page, its memory by component."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

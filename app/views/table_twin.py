@@ -4,8 +4,6 @@ A click on a header sorts by it; rows are copied with their headers as text with
 row is of, its first column, stays in sight.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ the run: `WallAxis` is the range in that time, which moves together with that of
 thousandth of another's time, and set-up has no frames at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Transfers between host and device: how much, how long, how fast, and what the link was measured to do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt

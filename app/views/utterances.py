@@ -1,7 +1,5 @@
 """The utterances, their stages, or the words of the scope, as a table with what each cost. A click goes to one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A subclass builds its drawing widget in `__init__` and passes it to `set_body`; 
 needs of `summary`, `table` and what stands near them). The base holds the last snapshot and shows the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 

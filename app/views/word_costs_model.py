@@ -1,7 +1,5 @@
 """Tables of words: which were recognised in place of which, and what each cost (time, tokens, senones). No Qt."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

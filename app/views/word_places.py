@@ -5,8 +5,6 @@ session, not from the left of the chart: a range that moves leaves them where th
 once; only the one under way is laid out again.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterable

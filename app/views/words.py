@@ -4,8 +4,6 @@ A spectrogram can be shown under the waveform; it is read from the sound's file 
 of the chart has the confusion pairs.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 from typing import Final

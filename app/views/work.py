@@ -1,7 +1,5 @@
 """Work per frame as small multiples over audio time: tokens, beam, senones, Gaussians, bytes and time of scoring."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +49,7 @@ LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
 selection) and the ripple on both sides of it are then both seen."""
 
-STALE_FRAMES: Final = 300
-"""A reading holds until the next one, but no longer than this: blocks have at most 256 frames."""
+STALE_FRAMES: Final = 300  # A reading holds until the next one, but no longer than this: blocks have at most 256 frames
 
 
 def work_model(

@@ -1,7 +1,5 @@
 """A view in a dock: its header is the title, and it sleeps while nobody sees it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

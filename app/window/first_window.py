@@ -3,8 +3,6 @@
 Nothing here loads the parts of the window, which take twice as long to import as Qt itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

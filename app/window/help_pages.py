@@ -4,8 +4,6 @@ Each is a table whose rows can be copied. What works here is found out by `asrsc
 since it loads what the window must not.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The command palette, which also finds settings, and the key sheet; both read the registry of actions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from typing import Final

@@ -1,7 +1,5 @@
 """Finds the sound files that a user means by files, folders and glob patterns."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Collection, Iterable

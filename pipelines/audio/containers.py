@@ -7,8 +7,6 @@ that lie behind each other in one file are found one after another, each when th
 Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), ID3, APE tags.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Minimum edit distance with unit costs (Levenshtein 1966) between words, in bounded memory (Hirschberg 1975)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

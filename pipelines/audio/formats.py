@@ -3,8 +3,6 @@
 The window's process loads this module, before there is numpy.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

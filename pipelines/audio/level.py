@@ -1,7 +1,5 @@
 """How loud sound is: whether it is clipped or silent, and whether its channels cancel each other when mixed."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 
@@ -12,8 +10,7 @@ from profiler.arrays import F32, F64
 FULL_SCALE_16: Final = 32_767 / 32_768
 FULL_SCALE: Final = {"PCM_S8": 127 / 128, "PCM_U8": 127 / 128, "ULAW": 32_124 / 32_768, "ALAW": 32_256 / 32_768}
 """The largest sample of a subtype, where that is not the one of 16 bits."""
-CLIPPED_SHARE: Final = 1e-3
-"""Samples at full scale of all: fewer lie there in loud recordings that are not clipped."""
+CLIPPED_SHARE: Final = 1e-3  # Samples at full scale of all: fewer lie there in loud recordings that are not clipped
 SILENT: Final = 1e-3  # 60 dB below full scale: speech at -50 dB is still recognised
 CANCELLED: Final = 0.1
 """Of the power that the mean of channels has where they have nothing in common. Channels that are alike have more."""

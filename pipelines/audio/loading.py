@@ -5,8 +5,6 @@ Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any r
 without sound, with samples that are no numbers) is refused with one sentence rather than decoded.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,8 +42,7 @@ UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell i
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
 1 GB for three hours. (A day of silence is a FLAC of 5 MB.)"""
-MAX_FILE_BYTES = 64 << 30
-"""Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
+MAX_FILE_BYTES = 64 << 30  # Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers
 MAX_CHANNELS = 1024  # as libsndfile has it
 MAX_LINKS = 12_000  # recordings joined in one file: three hours of pieces of a second are 10,800
 ENDS_EARLY_S = 0.01  # a frame: a file that ends so much before the part asked for gets a note

@@ -3,8 +3,6 @@
 A record names a sound file and what is said in it, and may say in which part of the file, and on which channel.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -30,8 +28,7 @@ CHANNEL: Final = ("channel", "side", "channel_id", "channel_selector")
 SPEAKER: Final = ("speaker", "speaker_id", "spk")
 RECORDING: Final = ("recording_id",)  # what a list of supervisions (lhotse) has in place of a file
 DELIMITERS: Final = "\t,;|"
-MAX_TRANSCRIPT: Final = 400_000
-"""Characters said in one file: three hours at four words a second are some 260 000."""
+MAX_TRANSCRIPT: Final = 400_000  # Characters said in one file: three hours at four words a second are some 260 000
 MIXED: Final = ("", "mix", "mixed", "mono", "both", "all", "average")
 """What stands in place of a channel where all are meant."""
 Fields = Mapping[str, object]

@@ -23,8 +23,7 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 LOOKED_AT = 20  # lines by which a format is known
-WAV_SCP, SEGMENTS = "wav.scp", "segments"
-"""Kaldi's list of sound files and of their parts, in the folder of its `text`."""
+WAV_SCP, SEGMENTS = "wav.scp", "segments"  # Kaldi's list of sound files and of their parts, in the folder of its `text`
 NOT_SCORED = "ignore_time_segment_in_scoring"  # what an STM has in place of words
 _ARCHIVE = re.compile(r".+:\d+(?:\[.*\])?")
 _NOT_READ = (  # how it begins, and what it is

@@ -1,7 +1,5 @@
 """Writes sound for runs of this program. libsndfile says of a full disk or a limit only "System error"."""
 
-from __future__ import annotations
-
 import io
 import os
 

@@ -1,7 +1,5 @@
 """Settings of the sound that is decoded, and of how it arrives."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Settings of scoring by a neural net, also one with a CTC output."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Settings of scoring by Gaussian mixtures, by the layers of Chan, Ravishankar & Rudnicky (2004)."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import msgspec

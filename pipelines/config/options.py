@@ -4,8 +4,6 @@ This module knows no particular setting: :mod:`pipelines.config.tree` holds thos
 key=value``, ``asrscope options``, the presets and the configuration stored in a session all come from :func:`options`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +19,7 @@ from profiler.plain import one_line
 Tree = TypeVar("Tree", bound=msgspec.Struct)
 Value = bool | int | float | str
 EMPTY = "(empty)"
-Condition = Mapping[str, tuple[Any, ...] | range]
-"""Settings by key, each with its allowed values; all must hold."""
+Condition = Mapping[str, tuple[Any, ...] | range]  # Settings by key, each with its allowed values; all must hold
 
 
 class ConfigError(BadInput):

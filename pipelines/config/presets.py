@@ -5,8 +5,6 @@ A preset file has a ``title``, a ``description`` and a table ``[config]`` of set
 that the step starts from. :func:`from_file` reads a user's own file of the same form.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ settings of other nets do nothing, nor do those of other graphs where the folder
 folder with a CTC net needs `model` to be ctc; its scores are probabilities, which are not scaled down.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping
@@ -35,8 +33,7 @@ HEAD: Final = 8 << 20  # bytes of a model's file in which its net begins, after 
 LARGEST_MODEL: Final = 200 << 20
 ITS_NET: Final = {"model": "dnn", "dnn.net": Dnn().net, "dnn.shrink": Dnn().shrink}
 """What a model with a net of its own needs."""
-GRAPHS: Final = (("HCLG.fst",), ("HCLr.fst", "Gr.fst"))
-"""The files of a graph, in the folder or in its folder graph."""
+GRAPHS: Final = (("HCLG.fst",), ("HCLr.fst", "Gr.fst"))  # The files of a graph, in the folder or in its folder graph
 OF_GRAPHS: Final = ("vocabulary", "order", "bigrams", "trigrams", "pruning")
 """Settings of `graph` for one that is compiled."""
 OWN: Final = ("grammar", "language_model", "dictionary")
@@ -59,8 +56,7 @@ MOST_SUBSAMPLING: Final = 16
 PENALTY: Final = "search.insertion_penalty"
 DECODER: Final = {"beam": "16.0", "min-active": "200", "lattice-beam": "10.0", "acoustic-scale": "0.1"}
 """Kaldi's defaults (decoder/lattice-faster-decoder, nnet3/decodable-simple-looped); it does not limit active states."""
-VOSK_DECODER: Final = DECODER | {"frames-per-chunk": "24"}
-"""With that of the wheel vosk 0.3.45; Kaldi's default is 20."""
+VOSK_DECODER: Final = DECODER | {"frames-per-chunk": "24"}  # With that of the wheel vosk 0.3.45; Kaldi's default is 20
 SILENCE: Final = "endpoint.silence-phones"
 OLD_VOSK: Final = {
     "max-active": "7000",

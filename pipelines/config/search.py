@@ -1,7 +1,5 @@
 """Settings of the search."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import msgspec

@@ -4,8 +4,6 @@ The field gives its type and default, and `setting`, in front of the struct wher
 pipeline layer, whether it can change during a run, and which other settings it depends on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

@@ -4,8 +4,6 @@ Sums run in a fixed order inside one frame and carry state from frame to frame e
 result does not depend on how an utterance is cut into calls.
 """
 
-from __future__ import annotations
-
 import math
 
 import numba

@@ -4,8 +4,6 @@ A stream is what one mixture of Gaussians is over. Streams of different widths a
 with zeros behind the others, so that every stream begins at a multiple of one number.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -25,8 +23,7 @@ WIDEST_WINDOW = 10  # frames on either side of a list of widths such as 13:4
 WIDEST = 1024  # columns of a frame, as of the means of a model
 LONGEST = 4096  # characters of a specification
 
-Column = tuple[int, int, int]
-"""What it is (one of these kinds), over how many frames, of which cepstrum."""
+Column = tuple[int, int, int]  # What it is (one of these kinds), over how many frames, of which cepstrum
 
 
 @dataclass(frozen=True, eq=False)

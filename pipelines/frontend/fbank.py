@@ -18,10 +18,8 @@ from profiler.arrays import F32
 if TYPE_CHECKING:
     import kaldi_native_fbank
 
-SILENCE = -23.025850929940457
-"""Of frames behind the last: log 1e-10."""
-LEAST_DEVIATION = 1e-5
-"""NeMo's, added to the deviation of a filter's energies."""
+SILENCE = -23.025850929940457  # Of frames behind the last: log 1e-10
+LEAST_DEVIATION = 1e-5  # NeMo's, added to the deviation of a filter's energies
 
 
 @dataclass(frozen=True)

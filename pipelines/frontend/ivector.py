@@ -7,8 +7,6 @@ ones are accumulated as statistics of these Gaussians, each frame with a weight 
 conjugate gradients from the last estimate. What was known of the speaker from earlier utterances is left out.
 """
 
-from __future__ import annotations
-
 import math
 
 import numba
@@ -19,8 +17,7 @@ from profiler.arrays import F32, F64, I64
 from profiler.costs import KERNEL_CALL, NUMPY_CALL
 from profiler.spans import Cost, Linear
 
-IVECTOR = "frontend.ivector"
-"""Name of the stage, of group `frontend`."""
+IVECTOR = "frontend.ivector"  # Name of the stage, of group `frontend`
 WORK = ("ivector gaussians", "ivectors", "weighed frames")
 """Work counts of its spans: Gaussians accumulated, i-vectors estimated, frames whose weight changed."""
 
@@ -113,10 +110,8 @@ class Speaker:
         return made, (int(self._state[CHOSEN]) - before, 1, len(frames))
 
 
-STEPS = 15
-"""Steps of conjugate gradients for each estimate, as in Kaldi."""
-MOST_LEAST = 0.99
-"""The highest least posterior: the best Gaussian of a frame always counts."""
+STEPS = 15  # Steps of conjugate gradients for each estimate, as in Kaldi
+MOST_LEAST = 0.99  # The highest least posterior: the best Gaussian of a frame always counts
 COUNT, CHOSEN = range(2)
 """Elements of the state: frames counted so far (times weight and scale of posteriors), Gaussians accumulated."""
 

@@ -6,8 +6,6 @@ count like that one, before it has decoded any they count as silence, and what t
 Rows are those of scores, one for `subsampling` frames.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +13,7 @@ import numpy as np
 from pipelines.frontend.online_cmvn import OnlineCmvn
 from profiler.arrays import F32, F64, I64, Bool, check
 
-VOSK_MAX_COUNT = 100.0
-"""What Vosk sets `max_count` to."""
+VOSK_MAX_COUNT = 100.0  # What Vosk sets `max_count` to
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,8 @@ class IvectorModel:
         return self.cmvn.dimension * (self.left_context + 1 + self.right_context)
 
 
-LOOK_BACK = 100
-"""Rows before the last known one whose weight may still change, as in Kaldi."""
-SILENCE_WEIGHT = 1e-3
-"""What Vosk sets `silence_weight` to."""
+LOOK_BACK = 100  # Rows before the last known one whose weight may still change, as in Kaldi
+SILENCE_WEIGHT = 1e-3  # What Vosk sets `silence_weight` to
 
 
 @dataclass(frozen=True)

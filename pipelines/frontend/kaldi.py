@@ -33,8 +33,7 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 if TYPE_CHECKING:
     import kaldi_native_fbank
 
-PIECE_S = 0.2
-"""Vosk takes in sound in pieces of this length, whatever it is given."""
+PIECE_S = 0.2  # Vosk takes in sound in pieces of this length, whatever it is given
 
 
 class KaldiMfcc:

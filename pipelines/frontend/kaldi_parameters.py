@@ -18,14 +18,12 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     import kaldi_native_fbank
 
-FRAME_SHIFT = 10.0
-"""In milliseconds: the only one, as everywhere in this program."""
+FRAME_SHIFT = 10.0  # In milliseconds: the only one, as everywhere in this program
 PACKAGE = "kaldi-native-fbank"
 MISSING = f"The features of a Kaldi model are computed by the package {PACKAGE}: pip install 'asrscope[kaldi]'."
 WINDOWS = ("povey", "hamming", "hanning", "rectangular", "blackman")
 MOST_COEFFICIENTS = 128
-WIDEST_CONTEXT = 20
-"""Frames on either side that are spliced."""
+WIDEST_CONTEXT = 20  # Frames on either side that are spliced
 
 WITHOUT_EFFECT = frozenset(
     {

@@ -26,8 +26,7 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MFCC = "frontend.mfcc"
 NORMALISE = "frontend.normalise"
-STAGES = (MFCC, NORMALISE)
-"""Names of the stages, both of group `frontend`, that `Utterance.run` goes through."""
+STAGES = (MFCC, NORMALISE)  # Names of the stages, both of group `frontend`, that `Utterance.run` goes through
 
 EXPECTED_MAXIMUM, EXPECTED_MAXIMUM_NORMALISED = 10.0, 5.0
 """Of c0, without and with the mean subtracted: where pocketsphinx' `-agc emax` begins (feat.c)."""
@@ -93,8 +92,7 @@ class _Buffers(threading.local):
 class Mfcc:
     """The front end for one set of parameters: tables that all utterances share."""
 
-    adapts, chunk = False, 1
-    """Whether features depend on the search; frames that are decoded together."""
+    adapts, chunk = False, 1  # Whether features depend on the search; frames that are decoded together
 
     def __init__(
         self, parameters: FeatureParameters | Mapping[str, str], warp: float = 1.0, transform: Array | None = None

@@ -4,18 +4,14 @@ The statistics of a frame are those of the window that ends with it. Until the w
 in for up to `global_frames` frames. Earlier utterances of a speaker are left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from profiler.arrays import F32, F64
 
-VARIANCE_FLOOR = 1e-20
-"""Kaldi's, of a cepstrum (transform/cmvn)."""
-LONGEST_WINDOW = 100_000
-"""Frames; Kaldi's default is 600."""
+VARIANCE_FLOOR = 1e-20  # Kaldi's, of a cepstrum (transform/cmvn)
+LONGEST_WINDOW = 100_000  # Frames; Kaldi's default is 600
 
 
 @dataclass(frozen=True)

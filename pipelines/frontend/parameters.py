@@ -16,13 +16,9 @@ from profiler.plain import one_line
 
 SAMPLE_RATE = 16_000
 """In Hz, of a model that does not say otherwise; `pipelines.audio.loading` resamples to what a model needs."""
-LOWEST_RATE, HIGHEST_RATE = 4_000, 96_000
-"""Of a model, in Hz."""
-NARROW_BAND = 4_000.0
-"""Filters that end here or below are those of telephone speech, in Hz."""
-
-LARGEST = 1e6
-"""Of any number of the front end: hertz, samples, filters."""
+LOWEST_RATE, HIGHEST_RATE = 4_000, 96_000  # Of a model, in Hz
+NARROW_BAND = 4_000.0  # Filters that end here or below are those of telephone speech, in Hz
+LARGEST = 1e6  # Of any number of the front end: hertz, samples, filters
 
 # fmt: off
 NEUTRAL = frozenset({
@@ -44,8 +40,7 @@ SEARCH = frozenset({
 SILENCE = ("remove_silence", "vad_")
 """Options, or how they begin, that cut silence out of live sound: pocketsphinx 5 has none of them any more."""
 
-OFF = ("doublebw", "logspec", "smoothspec")
-"""Options of features that are not implemented."""
+OFF = ("doublebw", "logspec", "smoothspec")  # Options of features that are not implemented
 
 STREAM_DIM = 13
 
@@ -58,8 +53,7 @@ class Target:
     band: float = 6_800.0
 
 
-WIDE_BAND = Target()
-"""The default model's."""
+WIDE_BAND = Target()  # The default model's
 
 
 class FeatureParameterError(BadInput):

@@ -5,8 +5,6 @@ Gaussians of its codebook that weigh most in its mixture, and their weights, ren
 0.96 and 0.89 of the weight of the three streams (US-English PTM model), and 67 MB of means and variances.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

@@ -31,8 +31,7 @@ _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
 JOINERS = "\u200c\u200d"  # characters that do not show and that words of many scripts need
 _COMMENT = (";;;", "##")
 _PROBABILITY = re.compile(r"\d*\.\d+(?:[eE][-+]?\d+)?")
-_STRESSED = re.compile(r"[A-Z]+[0-2]")
-"""A vowel of cmudict as CMU publishes it: AH0 is not stressed, AH1 and AH2 are."""
+_STRESSED = re.compile(r"[A-Z]+[0-2]")  # A vowel of cmudict as CMU publishes it: AH0 is not stressed, AH1 and AH2 are
 Pronunciation = tuple[str, ...]
 
 

@@ -1,7 +1,5 @@
 """The one exception of the readers of acoustic models."""
 
-from __future__ import annotations
-
 from profiler.errors import BadInput
 
 

@@ -4,8 +4,6 @@ Every senone is estimated by itself from rows of features with weights: frames t
 stand for what is known beforehand. All chance comes from a seed: the same model on every run.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -25,10 +25,8 @@ from profiler.process.children import read_arguments
 if TYPE_CHECKING:
     from profiler.files.cache import Kept
 
-MEMORY_BYTES: Final = 1_200 << 20
-"""What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths."""
-CPU_SECONDS: Final = 8
-"""Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
+MEMORY_BYTES: Final = 1_200 << 20  # What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths
+CPU_SECONDS: Final = 8  # Of processor time, which other programs do not lengthen; a net of 48 million weights takes two
 WALL_SECONDS: Final = 120.0
 FACTS: Final = ("card", "input", "output", "nodes", "constants")  # of an `OnnxModel`, that go with its bytes
 SINGLE: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}

@@ -11,8 +11,6 @@ Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [o
 whose bit is set, row by row; others are zero. A mask of ceil(outputs / 16) rows says the same for 16 outputs at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

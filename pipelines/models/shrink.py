@@ -7,8 +7,6 @@ output layer once for each frame that a multi-frame net answers for (Vanhoucke, 
 What comes out is used as it is or trained on (`pipelines.training`), which gains back most of what cutting lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ and a mixture of the same size fitted to the samples by EM, which makes a poor m
 of the streams' product space; `pipelines.training.single_stream` re-estimates it on aligned speech.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ A dense scorer hands its scores to the search block by block. A lazy scorer and 
 because the search must finish a frame before it knows which senones it needs next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
@@ -18,11 +16,8 @@ from pipelines.scoring.strategy import Scores
 from profiler.arrays import F32, Array
 from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane
 
-TALLIED_FROM = 4
-"""Frames from which adding spans up costs less than recording them one by one."""
-
-CAPACITY: Final = 1 << 12
-"""Spans that can wait: some sixty for each frame of the largest block."""
+TALLIED_FROM = 4  # Frames from which adding spans up costs less than recording them one by one
+CAPACITY: Final = 1 << 12  # Spans that can wait: some sixty for each frame of the largest block
 
 
 class Tally(Lane):

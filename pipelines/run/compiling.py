@@ -6,8 +6,6 @@ settings. It ends when its standard input closes, so that it never outlives its 
 parent compiles.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Any thread may make them; the decode loop takes them at its next block boundary.
 that each request remembers at which frame it was made.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

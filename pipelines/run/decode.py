@@ -7,8 +7,6 @@ waveform and word errors, which only the user needs, are `setup`. Both lie outsi
 the process stood still.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -11,8 +11,6 @@ frames. The first EARLY replays of both may take EARLY_SHARE of the time; in the
 of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -39,17 +37,13 @@ IN_VAIN: Final = 2
 large last cache need more than one pass to return, and a pass may gain nothing before the next one does
 (`python -m tests.bench.constants --only system`)."""
 
-USUAL_TIMES: Final = 4
-"""A first replay is planned to take this multiple of what its half of a block takes."""
+USUAL_TIMES: Final = 4  # A first replay is planned to take this multiple of what its half of a block takes
 
 PAUSE: Final = 16
 """The time between two blocks earns at most as much as this number of blocks: a run may also have been paused."""
 
-TURNS: Final = 4
-"""A later replay is planned with the mean of about this number of the latest."""
-
-BLOCKS: Final = 32
-"""Number of blocks over which the time of a block is averaged."""
+TURNS: Final = 4  # A later replay is planned with the mean of about this number of the latest
+BLOCKS: Final = 32  # Number of blocks over which the time of a block is averaged
 
 LEAST_OWN: Final = 0.25
 """Share of its time for which a block, or a pass over it, must have had the processor to be compared. The time of other
@@ -101,8 +95,7 @@ class _Half:
     group: str
     turns: int = 0
     blocks: float = 0.0
-    early: int = EARLY
-    """How often it may still be replayed at EARLY_SHARE of the time."""
+    early: int = EARLY  # How often it may still be replayed at EARLY_SHARE of the time
 
     def took(self, blocks: float) -> None:
         """Count one more, which took as long as `blocks` blocks."""

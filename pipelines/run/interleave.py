@@ -3,8 +3,6 @@
 Everything that holds ways of doing the same work against each other goes by it: `ab`, `rerun` and the benches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ while decoding goes on; the change acts at the first block boundary afterwards. 
 later change that makes a preparation pointless cancels it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable
 from concurrent import futures
@@ -25,8 +23,7 @@ LAST_WAIT_S: Final = 10.0
 """For a cancelled preparation to notice; it holds no file and no lock worth waiting longer for."""
 
 
-Waiting = Callable[[Callable[[], bool]], None]
-"""Does something that takes long, or raises Cancelled."""
+Waiting = Callable[[Callable[[], bool]], None]  # Does something that takes long, or raises Cancelled
 Compiler = Callable[[Config], Waiting | None]
 """Returns what compiles the kernels that settings need, in another process; None where all are."""
 

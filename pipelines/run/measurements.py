@@ -3,8 +3,6 @@
 Everything runs between blocks and outside the wall time, except reading how long the thread waited for its processor.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from pipelines.run.hot_replay import LIMIT, HotReplay

@@ -27,8 +27,7 @@ from profiler.session.writer import Journal
 if TYPE_CHECKING:
     from pipelines.scoring.strategy import Progress
 
-MOST_ROUNDS: Final = 40
-"""Of a comparison: what has not shown by then is too small to matter here."""
+MOST_ROUNDS: Final = 40  # Of a comparison: what has not shown by then is too small to matter here
 
 NAMES: Final = ("A", "B")
 

@@ -1,7 +1,5 @@
 """What a run decodes: audio files in order, each with what was said where that is known."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -22,8 +20,7 @@ from pipelines.audio.text_file import Row
 from pipelines.config import Audio
 from profiler.plain import counted, one_line
 
-NAMED = 3
-"""Rows that a note names."""
+NAMED = 3  # Rows that a note names
 ALL = Audio()
 SIDES = ("left", "right")
 
@@ -39,8 +36,7 @@ class Item:
     path: Path
     reference: str | None
     part: audio.Part = audio.WHOLE
-    notes: tuple[str, ...] = ()
-    """Of how the file was found."""
+    notes: tuple[str, ...] = ()  # Of how the file was found
 
 
 @dataclass(frozen=True)

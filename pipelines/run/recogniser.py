@@ -4,8 +4,6 @@ Everything slow happens here, before the first frame: reading the model, compili
 compiling kernels. Each step reports progress and can be cancelled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -42,10 +40,8 @@ class Recogniser:
     frontend: FrontEnd
     scorer: Scorer
     search: Viterbi | DeviceViterbi
-    origin: str = ""
-    """Where the acoustic model's parameters come from, in words."""
-    devices: Mapping[str, DeviceWork] = field(default_factory=dict)
-    """What scoring and search use, by name."""
+    origin: str = ""  # Where the acoustic model's parameters come from, in words
+    devices: Mapping[str, DeviceWork] = field(default_factory=dict)  # What scoring and search use, by name
     notes: Sequence[str] = ()
     """What was left out or read otherwise of the model, dictionary, language model or grammar, a sentence each."""
 

@@ -3,8 +3,6 @@
 This module loads neither numba nor torch: a wrong name is reported before they are loaded.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path

@@ -4,8 +4,6 @@ The command line uses it in-process, the window through its worker process; the 
 progress and receive requests.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,8 +41,7 @@ from profiler.plain import one_line
 from profiler.session.writer import Journal, NullWriter, SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
-LONGEST_PROBLEM = 1000
-"""Characters of the sentence in the session that says why its run failed."""
+LONGEST_PROBLEM = 1000  # Characters of the sentence in the session that says why its run failed
 
 
 @dataclass

@@ -5,8 +5,6 @@ takes it later, it has queued. Every utterance starts the clock again. At pace 0
 arrival of the next chunk, so the times are those of a run at real time whose chunks take as long as they took here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile

@@ -3,8 +3,6 @@
 At a pace frames come no sooner than their audio would have been spoken.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from pipelines.run.control import Control

@@ -3,8 +3,6 @@
 A segment ends by the five rules of Kaldi's online2/online-endpoint.h.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -35,10 +33,8 @@ class Begun:
     first: int
     source: Recording | Heard
     duration_s: float
-    notes: tuple[str, ...]
-    """What was done to the sound."""
-    done: bool = False
-    """Whether it was decoded to its end."""
+    notes: tuple[str, ...]  # What was done to the sound
+    done: bool = False  # Whether it was decoded to its end
 
 
 class Transcript:

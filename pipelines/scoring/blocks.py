@@ -1,16 +1,11 @@
 """A block of frames as all scorers see it, and the spans that are recorded of it: stages follow each other."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from profiler.spans import Lane, NullLane, Recorder
 
-MAX_FRAMES: Final = 64
-"""Frames per call of a kernel or a device: bounds the workspace and keeps a call far below 50 ms."""
-
-FLOAT: Final = 4
-"""Bytes of a float32."""
+MAX_FRAMES: Final = 64  # Frames per call of a kernel or a device: bounds the workspace and keeps a call far below 50 ms
+FLOAT: Final = 4  # Bytes of a float32
 
 GROUP = "scoring"
 

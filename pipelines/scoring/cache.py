@@ -1,7 +1,5 @@
 """Prepared arrays of strategies, kept on disk by the content of the model and the settings they follow from."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 
@@ -11,8 +9,7 @@ from pipelines.scoring.simd.vector import aligned_copy
 from profiler.arrays import Array
 from profiler.files import cache
 
-VERSION = 4
-"""To be raised whenever what is prepared changes for the same model and settings."""
+VERSION = 4  # To be raised whenever what is prepared changes for the same model and settings
 
 
 def digest(*arrays: Array) -> str:

@@ -4,8 +4,6 @@ After Chan, Ravishankar and Rudnicky (2004). To add a rule: a class here, its na
 a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -31,8 +29,7 @@ class FrameRule:
     says which frames go through the hidden layers; what the heads compute of the others is up to `scoring.dnn`.
     """
 
-    stages: Mapping[str, tuple[str, ...]] = {}
-    """The stages it records, and their work counts."""
+    stages: Mapping[str, tuple[str, ...]] = {}  # The stages it records, and their work counts
 
     def __init__(self, model: AcousticModel) -> None:
         self._model = model

@@ -26,8 +26,7 @@ from profiler.spans import Lane, NullLane, Recorder
 
 COPY_STAGE = "score.copy"
 
-Part = tuple[str, object, Need]
-"""Something a configuration needs: its layer, who needs it, what it is."""
+Part = tuple[str, object, Need]  # Something a configuration needs: its layer, who needs it, what it is
 Prepared = dict[str, tuple[tuple[object, Hashable], Made]]
 """The parts made for a configuration: by layer, who needs it with its key, and what was made."""
 

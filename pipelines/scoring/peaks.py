@@ -3,8 +3,6 @@
 For `roofs.calibration.load_or_measure`, which knows no workload: without them such a layer would have no best rate.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

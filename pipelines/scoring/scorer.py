@@ -5,8 +5,6 @@ Three layers, one upon the other, each exchangeable at a block boundary: a frame
 the parameters of a model (`tied`, `continuous`). What all scorers share is in `layered`, the scorer of nets in `dnn`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -5,8 +5,6 @@ A rule stands between the frame layer above and a strategy or net below that com
 name in `RULES` and in the configuration, a test.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,8 +21,7 @@ from pipelines.scoring.strategy import FrameScorer
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 
-AHEAD = 8
-"""Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""
+AHEAD = 8  # Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %
 
 DUE_STAGE, BACKOFF_STAGE = "score.due", "score.backoff"
 
@@ -43,8 +40,7 @@ class Parents(NamedTuple):
 class SenoneRule(FrameScorer):
     """A `FrameScorer` of the senones that the rule lets through."""
 
-    lazy = False
-    """Whether the search says frame by frame what it wants; if not, `score` alone is called."""
+    lazy = False  # Whether the search says frame by frame what it wants; if not, `score` alone is called
     _source: FrameScorer
 
     def configure(self, gmm: settings.Gmm, source: FrameScorer) -> None:

@@ -21,18 +21,13 @@ if TYPE_CHECKING:
     from pipelines.scoring.continuous.dense import ContinuousGmm
     from pipelines.scoring.tied.gmm import Gmm
 
-Progress = Callable[[str, float | None], None]
-"""Takes what is being made, and the part of it that is."""
-Cancelling = Callable[[], bool]
-"""Whether what is being made is no longer wanted."""
-Kind = Literal["Tied", "Continuous"]
-"""Families of mixtures: senones share codebooks, or each owns its Gaussians."""
+Progress = Callable[[str, float | None], None]  # Takes what is being made, and the part of it that is
+Cancelling = Callable[[], bool]  # Whether what is being made is no longer wanted
+Kind = Literal["Tied", "Continuous"]  # Families of mixtures: senones share codebooks, or each owns its Gaussians
 Family = TypeVar("Family", bound="Gmm | ContinuousGmm")
 
-Made = Any
-"""Result of a need's `make`, which a `configure` takes; opaque to all others."""
-Scores = Any
-"""F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there."""
+Made = Any  # Result of a need's `make`, which a `configure` takes; opaque to all others
+Scores = Any  # F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there
 
 
 class Need(NamedTuple):
@@ -52,16 +47,13 @@ class Scorer:
     """
 
     n_senones: int
-    lazy: bool = False
-    """Whether it scores frame by frame the senones that the search wants."""
+    lazy: bool = False  # Whether it scores frame by frame the senones that the search wants
     context: tuple[int, int] = (0, 0)
     """Frames before and after those of a block that must come with it (`layered.with_context`)."""
     subsampling: int = 1
     """Frames for each row of scores; a block begins with a frame of the utterance that is a multiple of it."""
-    notes: tuple[str, ...] = ()
-    """Sentences on what was read differently from the model's file."""
-    looks_ahead: bool = False
-    """Whether `ahead` does anything."""
+    notes: tuple[str, ...] = ()  # Sentences on what was read differently from the model's file
+    looks_ahead: bool = False  # Whether `ahead` does anything
 
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that any of its configurations records."""
@@ -150,8 +142,7 @@ class Strategy(FrameScorer, Generic[Family]):
     and configured often, so that no timed block is the first to touch its workspace.
     """
 
-    follow = False
-    """Whether its scores depend on the frames before those of the block."""
+    follow = False  # Whether its scores depend on the frames before those of the block
 
     def __init__(self, family: Family) -> None:
         self._family: Family = family
@@ -173,8 +164,7 @@ class Strategy(FrameScorer, Generic[Family]):
         return self._family.costs_of_some(frames)
 
 
-Maker = Callable[[Any], Strategy[Any]]
-"""Makes a strategy of a family."""
+Maker = Callable[[Any], Strategy[Any]]  # Makes a strategy of a family
 
 
 def quietly(title: str, fraction: float | None) -> None:

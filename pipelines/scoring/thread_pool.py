@@ -4,8 +4,6 @@ Codebooks are independent down to the last logarithm, so a block needs one hand-
 for them, not one per stage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cache, lru_cache, partial
@@ -24,8 +22,7 @@ SHARE_SECONDS = 150e-6
 """A thread's share of work that is worth handing over, which wakes the other thread and waits for it. What that takes,
 and from what time on two threads are quicker than one: `python -m tests.bench.constants --only threads`."""
 
-Range = tuple[int, int]
-"""First, and one beyond the last."""
+Range = tuple[int, int]  # First, and one beyond the last
 Part = Callable[[int, int, int], None]
 """Does its share of the work: part(thread, first, last), releasing the GIL to gain by it."""
 

@@ -4,21 +4,15 @@ After each block it looks at processing time / audio time over the last second. 
 the beam, so a step proportional to log(time / target time) corrects at the same pace everywhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 
 from profiler.clock import FRAME_S
 
-MIN_BEAM = 4.0
-"""Narrower than this hardly anything but the best path is left, and words are lost without a gain."""
-WINDOW = 100
-"""Frames that are looked back on: a second."""
-GROWTH = 0.3
-"""d ln(time) / d beam: 5 000 words, beams 10 to 13 (`python -m tests.bench.constants --only speech`)."""
-SHARE = 0.5
-"""Of the correction that is due, what is made per window, so that late readings do not make it swing."""
+MIN_BEAM = 4.0  # Narrower than this hardly anything but the best path is left, and words are lost without a gain
+WINDOW = 100  # Frames that are looked back on: a second
+GROWTH = 0.3  # d ln(time) / d beam: 5 000 words, beams 10 to 13 (`python -m tests.bench.constants --only speech`)
+SHARE = 0.5  # Of the correction that is due, what is made per window, so that late readings do not make it swing
 
 
 class AdaptiveBeam:

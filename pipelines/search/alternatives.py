@@ -7,8 +7,6 @@ complete sequences in order, and none twice (M. Mohri, M. Riley, "An efficient a
 problem", ICSLP 2002, with the set built on the fly).
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from dataclasses import dataclass
 from itertools import count
@@ -20,12 +18,10 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
 from profiler.arrays import F32, F64, I32, I64, Array, check_indices
 
-MAX_RANKS = 256
-"""A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
+MAX_RANKS = 256  # A longer chain of epsilon arcs than any language model's backoff; more only on a cycle
 
 
-Ending = tuple[int, "Ending"] | None
-"""The last words of a hypothesis, the first of them outermost."""
+Ending = tuple[int, "Ending"] | None  # The last words of a hypothesis, the first of them outermost
 
 
 class Hypothesis(NamedTuple):

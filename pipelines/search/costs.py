@@ -3,8 +3,6 @@
 Which record comes next is known only from the one before, so that all of them are scattered.
 """
 
-from __future__ import annotations
-
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels.layout import ARC, STATE
 from profiler.costs import KERNEL_CALL, Accesses, Cost, Linear

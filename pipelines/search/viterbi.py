@@ -4,8 +4,6 @@ The class keeps the books; the arrays are in `workspace`, the rules in `kernels`
 (nat), acoustics scaled; the best token's cost is taken off every frame, so that float32 stays accurate over hours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.config import Search
@@ -23,10 +21,8 @@ from profiler.spans import Cost, Lane, NullLane, Recorder
 
 QUIET = -float(np.log(2.0))
 """Of a CTC net's output a frame whose blank is more probable than all else is taken for silence."""
-BEAM_DELTA = 0.5
-"""Kaldi's default: slack over the histogram's cutoff when it sets the next frame's beam."""
-PATIENCE_NS = 20_000_000
-"""A kernel call returns after the frame in which this is exceeded, so that others get the GIL."""
+BEAM_DELTA = 0.5  # Kaldi's default: slack over the histogram's cutoff when it sets the next frame's beam
+PATIENCE_NS = 20_000_000  # A kernel call returns after the frame in which this is exceeded, so that others get the GIL
 FRAMES_WITHOUT_CLOCK = 32
 
 _STAGES = {

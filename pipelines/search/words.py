@@ -4,8 +4,6 @@ In a determinised graph a word's label lies where the word became certain. Arcs 
 with their first frames; these are aligned with the words' pronunciations.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +14,7 @@ from profiler.arrays import Array, ArrayError, check, check_indices
 
 Word = tuple[str, int, int]
 
-SETTLED_WORDS = 8
-"""Words at the end of a path that are aligned anew each time; what lies before is kept."""
+SETTLED_WORDS = 8  # Words at the end of a path that are aligned anew each time; what lies before is kept
 
 
 @dataclass

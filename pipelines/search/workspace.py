@@ -4,8 +4,6 @@ Each array is as long as the graph can ever need and checked once; the graph its
 given per call (scores, settings, a token's place) is checked per call.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import get_type_hints
@@ -20,22 +18,18 @@ from pipelines.search.kernels.intrinsics import table
 from pipelines.search.kernels.layout import Arrays, Numbers
 from profiler.arrays import F32, I64, Array, ArrayError, check, check_indices
 
-FIRST_HISTORY = 1 << 18
-"""Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
+FIRST_HISTORY = 1 << 18  # Entries (12 bytes) that the history starts with; it grows and is collected as needed
 MAX_HISTORY = 1 << 25
 """Entries, 400 MB; as many alternatives take as much again. A lattice that needs more than half of them is pruned by a
 narrower beam, as Kaldi does beyond determinize-max-mem. An hour of speech at a beam of 6 needs about this number."""
-NARROWER = 0.8
-"""What the lattice beam is then multiplied by until half of the room is free."""
-NARROWEST = 0.01
-"""Nat; a narrower lattice has no alternatives."""
+NARROWER = 0.8  # What the lattice beam is then multiplied by until half of the room is free
+NARROWEST = 0.01  # Nat; a narrower lattice has no alternatives
 SETTLED_FRAMES = 300
 """Tokens agree on what lies so far back, nearly always: it is gone over again only before the history grows."""
 FEW_ENTRIES = 1 << 16
 """Least number that is added before those that no token leads to are dropped, which takes some 2 ms."""
 
-FIRST_ALTERNATIVES = 1 << 18
-"""Alternatives (12 bytes) that there is room for at first; it grows with the history."""
+FIRST_ALTERNATIVES = 1 << 18  # Alternatives (12 bytes) that there is room for at first; it grows with the history
 
 Empty = Callable[[int | tuple[int, ...], DTypeLike], Array]
 """Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""

@@ -14,8 +14,6 @@ in the roofline model (Williams et al. 2009); instructions and traffic add up as
 (Treibig & Hager 2009).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -94,14 +92,9 @@ class HotReplays:
 SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
 """What a stage's own time is shared out to; other programs are no part of it."""
 
-GROUPS: Final = ("scoring", "search")
-"""The groups whose stages are replayed."""
-
-FEWEST: Final = 3
-"""Replays of a stage from which on they say how uncertain they are."""
-
-DRAWS: Final = 400
-"""Values drawn for an interval: its ends are the tenth from either side."""
+GROUPS: Final = ("scoring", "search")  # The groups whose stages are replayed
+FEWEST: Final = 3  # Replays of a stage from which on they say how uncertain they are
+DRAWS: Final = 400  # Values drawn for an interval: its ends are the tenth from either side
 ENDS: Final = (0.025, 0.975)
 
 

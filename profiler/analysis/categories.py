@@ -11,8 +11,7 @@ NOT_OWN: Final = (OTHER_PROGRAMS, THROTTLED)
 """Time in which a thread could have run and did not: other programs had its processor; the CPU limit of the container
 was used up, or the host of a virtual machine had taken the processor."""
 NOT_ATTRIBUTED: Final = "not_attributed"
-PARTS: Final = (*LAW_PARTS, *NOT_OWN, NOT_ATTRIBUTED)
-"""What the user sees of a stage; together they are its time."""
+PARTS: Final = (*LAW_PARTS, *NOT_OWN, NOT_ATTRIBUTED)  # What the user sees of a stage; together they are its time
 
 PART_NAMES: Final = {
     "arithmetic": "arithmetic",
@@ -27,8 +26,7 @@ PART_NAMES: Final = {
 """How they are called where a person reads them."""
 
 UNEXPLAINED: Final = "unexplained"
-SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED)
-"""What the own time of scoring consists of."""
+SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED)  # What the own time of scoring consists of
 
 OVERHEAD: Final = "overhead"
 """The category of what leaves do not cover, and the group of stages that say what some of it was."""
@@ -48,5 +46,4 @@ CATEGORY_NAMES: Final = {
 }
 """How they are called where a person reads them."""
 
-PREEMPTED_FROM: Final = 0.1
-"""Share of a stage's time that was not its own from which the verdict mentions it."""
+PREEMPTED_FROM: Final = 0.1  # Share of a stage's time that was not its own from which the verdict mentions it

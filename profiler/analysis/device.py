@@ -4,8 +4,6 @@ Device lanes show each stream's own time; on the decode lane the waits for it ar
 (see `profiler.device.time`). What no wait was charged for is hidden.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +15,7 @@ from profiler.analysis.stage_sums import LEAF_GROUPS
 from profiler.arrays import Array, Bool
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 
-TO_DEVICE: Final = "to device"
-"""Ending of the stages whose copies go up."""
+TO_DEVICE: Final = "to device"  # Ending of the stages whose copies go up
 
 
 @dataclass(frozen=True, slots=True)

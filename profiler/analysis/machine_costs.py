@@ -91,8 +91,7 @@ NS: Final = 1e9
 FIRST_CACHE: Final = 16 << 10
 """Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
 
-MEMORY: Final = float(1 << 40)
-"""Bytes that no cache holds."""
+MEMORY: Final = float(1 << 40)  # Bytes that no cache holds
 
 _SCALAR: Final = re.compile(r"scalar|exp|log")
 

@@ -1,7 +1,5 @@
 """What recording itself cost a session, and what it lost: the figures of the report and of the status bar alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final

@@ -19,14 +19,12 @@ from profiler.session.format.grow import zeros
 GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
 
-FIRST_ROOM: Final = 1024
-"""Stretches there is room for at first."""
+FIRST_ROOM: Final = 1024  # Stretches there is room for at first
 
 GROUP: Final = 4
 """Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
 
-LONG: Final = 1024
-"""Groups from which a total is that of their sums."""
+LONG: Final = 1024  # Groups from which a total is that of their sums
 
 
 def grains(amounts: Array) -> Array:

@@ -131,11 +131,9 @@ def nested_in_pieces(spans: Array, codes: Array, size: int) -> Iterator[Nested]:
 CHUNK: Final = 256
 """Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
 
-_COLUMNS: Final = 5 + WORK_COUNTS
-"""Those of `Sums`."""
+_COLUMNS: Final = 5 + WORK_COUNTS  # Those of `Sums`
 
-Kind = tuple[int, int, int]
-"""Lane, stage and epoch."""
+Kind = tuple[int, int, int]  # Lane, stage and epoch
 
 
 class StageSums:

@@ -32,8 +32,7 @@ from profiler.arrays import Array, Bool
 from profiler.session.format.grow import Growing, sweep
 from profiler.spans import GROUPS
 
-CHUNK_SPANS: Final = 1 << 15
-"""Spans handled at once: bounds the temporary arrays to some megabytes."""
+CHUNK_SPANS: Final = 1 << 15  # Spans handled at once: bounds the temporary arrays to some megabytes
 
 MAX_FRAMES: Final = 1 << 25
 """93 hours of audio; together with SLACK_FRAMES it keeps a damaged file from asking for all memory."""
@@ -54,15 +53,12 @@ _OVERHEAD: Final = GROUPS.index(OVERHEAD)
 _IS_OUTSIDE: Final = np.array([group in ("idle", "setup") for group in (*GROUPS, "")])
 _HAS_SUMS: Final = _IS_OUTSIDE | np.array([group in ROW_GROUPS for group in (*GROUPS, "")])
 
-STEPS: Final = 1024
-"""Shares are rounded to this many steps: those of a long session then hardly ever change."""
+STEPS: Final = 1024  # Shares are rounded to this many steps: those of a long session then hardly ever change
 
 _MIXED: Final = tuple(CATEGORIES.index(name) for name in ("compute", "memory", UNEXPLAINED))
 
-_WALL: Final = len(CATEGORIES)
-"""The row after those of the categories: their sum."""
-_STOPPED: Final = _WALL + 1
-"""And after that: for how long the process stood still."""
+_WALL: Final = len(CATEGORIES)  # The row after those of the categories: their sum
+_STOPPED: Final = _WALL + 1  # And after that: for how long the process stood still
 
 Named = TypeVar("Named", str, tuple[int, int])
 

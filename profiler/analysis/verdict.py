@@ -18,8 +18,7 @@ from profiler.analysis.categories import (
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
 
-TOLD_FROM: Final = 0.02
-"""A part below this share of the time is left out of a sentence."""
+TOLD_FROM: Final = 0.02  # A part below this share of the time is left out of a sentence
 
 
 @dataclass(frozen=True, slots=True)

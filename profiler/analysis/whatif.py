@@ -21,8 +21,7 @@ from profiler.spans import GROUPS
 PARTS: Final = (*SCORING_CATEGORIES, *NOT_OWN)
 """What scoring time is split into, and what of all time was not its own; a factor acts on that part of every stage."""
 
-MOST_FACTOR: Final = 1e6
-"""So that products of some factors stay finite."""
+MOST_FACTOR: Final = 1e6  # So that products of some factors stay finite
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 
@@ -35,8 +34,7 @@ class Line:
     group: str
     time_ns: float
     predicted_ns: float
-    parts: Mapping[str, float]
-    """Share of each of PARTS in the stage's time; empty where it is not split."""
+    parts: Mapping[str, float]  # Share of each of PARTS in the stage's time; empty where it is not split
 
     @property
     def factor(self) -> float | None:

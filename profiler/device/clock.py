@@ -5,22 +5,16 @@ be bracketed by two readings of the host clock; repeated pairs give offset and d
 are divided by what the device ran meanwhile: a copy that waits for arithmetic is not charged for it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
-PAIR_ROUNDS: Final = 5
-"""Readings per clock pair, of which the one with the narrowest bracket counts."""
+PAIR_ROUNDS: Final = 5  # Readings per clock pair, of which the one with the narrowest bracket counts
+MIN_BASE_NS: Final = 100_000_000  # Over a shorter time, assuming equal rates is more accurate than estimating the ratio
 
-MIN_BASE_NS: Final = 100_000_000
-"""Over a shorter time, assuming equal rates is more accurate than estimating the ratio."""
-
-Event = Any
-"""What `record` of a device returns; opaque to everything else."""
+Event = Any  # What `record` of a device returns; opaque to everything else
 
 
 class DeviceClock(Protocol):

@@ -6,8 +6,6 @@ waits for asynchronous arithmetic is charged for the copy alone (the classic mis
 that no wait was charged for is hidden. `profiler.device.clock.DeviceClock` is what an adapter provides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,19 +14,15 @@ from typing import Final, NamedTuple
 from profiler.device.clock import Busy, ClockMap, DeviceClock, Event, Wait, charge, measure_pair
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
-DEVICE: Final = "device"
-"""Kind of the lanes that show a stream's own time; their spans are not part of any wall time."""
+DEVICE: Final = "device"  # Kind of the lanes that show a stream's own time; their spans are not part of any wall time
 
 TRANSFER_WORK: Final = ("bytes", "pinned bytes", "unwaited ns")
 """Work counts of a transfer stage: size, size if page-locked, and how much of its time was not waited for."""
 
 TRANSFER_COST: Final = Cost(transferred=Linear(per_work=(1.0, 0.0, 0.0)))
 
-WAIT: Final = ".wait"
-"""Ending of the stage on the host's lane that holds the waiting for a device stage."""
-
-LATENCY: Final = "device.latency"
-"""Waiting while no stream ran anything: launches, the driver, the way back."""
+WAIT: Final = ".wait"  # Ending of the stage on the host's lane that holds the waiting for a device stage
+LATENCY: Final = "device.latency"  # Waiting while no stream ran anything: launches, the driver, the way back
 
 PAIR_EVERY_NS: Final = 100_000_000
 """Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time even were the rate not known."""
@@ -39,8 +33,7 @@ PAIR_LATEST_NS: Final = 2_000_000_000
 EVENTS: Final = "device_events"
 """Key of the session's meta: how many timed events were recorded, and what they and the ends of blocks cost."""
 
-EVENTS_TIMED: Final = 64
-"""Events that are recorded in a row to learn what one costs the host: some 0.2 ms."""
+EVENTS_TIMED: Final = 64  # Events that are recorded in a row to learn what one costs the host: some 0.2 ms
 
 WAITED: Final = Cost(
     unmodelled="it waits for the device; what the device did meanwhile stands on the device's own lane"
@@ -83,8 +76,7 @@ class _Item:
     transfer: bool
     key: int
     parts: Sequence[Part] = ()
-    passed_on: bool = False
-    """Its last event is the first one of what follows it, which gives it back."""
+    passed_on: bool = False  # Its last event is the first one of what follows it, which gives it back
 
 
 class DeviceTimer:

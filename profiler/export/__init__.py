@@ -22,19 +22,13 @@ class Format:
     """How a format is offered on a command line and in a window."""
 
     name: str
-    option: str
-    """Of the command line, without the dashes; it takes the file to write."""
-    help: str
-    """What the option does."""
-    title: str
-    """What is written, as a menu says it."""
-    kind: str
-    """What files of this format are called."""
-    suffix: str
-    """Of a file that nobody has named; its last part is that of all files of the kind."""
+    option: str  # Of the command line, without the dashes; it takes the file to write
+    help: str  # What the option does
+    title: str  # What is written, as a menu says it
+    kind: str  # What files of this format are called
+    suffix: str  # Of a file that nobody has named; its last part is that of all files of the kind
     mime: str
-    place: int
-    """Among the others, from 1 on."""
+    place: int  # Among the others, from 1 on
     write: Callable[["Session", str | os.PathLike[str]], None]
     """Writes a session to a file; OutputError with one sentence. What takes long to load is imported there: all formats
     are loaded to be offered."""

@@ -18,11 +18,8 @@ from profiler.recording.layout import SPAN
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
-SETUP: Final = "set-up"
-"""The lane of what is done for the run and not for the recogniser."""
-
-RECOGNISED: Final = "utterances and words"
-"""The lane of what was recognised, by the time in which it was decoded."""
+SETUP: Final = "set-up"  # The lane of what is done for the run and not for the recogniser
+RECOGNISED: Final = "utterances and words"  # The lane of what was recognised, by the time in which it was decoded
 
 Detail = dict[str, str | int | float | None]
 

@@ -6,8 +6,6 @@ processes share their pages. Files are written under a temporary name and rename
 total is over LIMIT_BYTES. A digest proves a file whole, not honest: who may write to a cache is trusted by its owner.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -44,8 +42,7 @@ PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 LIMIT_BYTES: Final = 2 << 30
 """What all kinds together may take: some fifty graphs of the default size, or half a dozen of the largest."""
-STALE_S: Final = 24 * 3600.0
-"""A draft or a building place this old was left by a process that was killed."""
+STALE_S: Final = 24 * 3600.0  # A draft or a building place this old was left by a process that was killed
 UNFINISHED: Final = (".draft-*", ".build-*", ".unfinished-*", ".making-*")
 
 MAGIC: Final = b"ASRSKEPT"
@@ -53,8 +50,7 @@ LAYOUT: Final = 1
 ALIGNMENT: Final = 64
 MAX_HEADER: Final = 64 << 20
 LARGEST_FILE: Final = 4 << 30
-PIECE: Final = 4 << 20
-"""Bytes that a thread digests at a time."""
+PIECE: Final = 4 << 20  # Bytes that a thread digests at a time
 DIGESTING_THREADS: Final = 4
 _PREAMBLE: Final = struct.Struct("<8sII32s")
 

@@ -4,8 +4,6 @@ Devices, pipes, links that lead nowhere and files of gigabytes are refused befor
 bounded in size, depth and integers. Every refusal is an `InputError`, one sentence.
 """
 
-from __future__ import annotations
-
 import codecs
 import errno
 import os
@@ -24,10 +22,8 @@ MIB: Final = 1 << 20
 
 TREE_BYTES: Final = 4 * MIB
 """The largest JSON or TOML file of people's own making (a card, a preset, a configuration) that is read."""
-TREE_DEPTH: Final = 64
-"""Nothing that this program writes nests deeper than 8."""
-INTEGER_BITS: Final = 63
-"""Larger integers fit no setting, no array and no column of a session."""
+TREE_DEPTH: Final = 64  # Nothing that this program writes nests deeper than 8
+INTEGER_BITS: Final = 63  # Larger integers fit no setting, no array and no column of a session
 
 _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 

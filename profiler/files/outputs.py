@@ -4,8 +4,6 @@ The draft is in the target's folder under an unpredictable name (`mkstemp` follo
 complete. Links, devices and the files that the output is made from are refused. Pipes and ``-`` are written through.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -26,8 +24,7 @@ STANDARD_OUTPUT: Final = "-"
 
 DESCRIPTORS: Final = ("/dev/fd", "/proc/self/fd")
 
-READER_SECONDS: Final = 5.0
-"""How long a pipe may be without a program that reads from it."""
+READER_SECONDS: Final = 5.0  # How long a pipe may be without a program that reads from it
 
 
 class OutputError(BadInput):

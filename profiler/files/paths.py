@@ -5,8 +5,6 @@ Also paths that a session names, and folders that one process at a time works on
 Linux follows the XDG base directory specification; macOS and Windows have their own customs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -20,8 +18,7 @@ from pathlib import Path
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
-CACHE_VARIABLE = "ASRSCOPE_CACHE"
-"""Environment variable that puts the cache elsewhere (tests, shared machines)."""
+CACHE_VARIABLE = "ASRSCOPE_CACHE"  # Environment variable that puts the cache elsewhere (tests, shared machines)
 
 KERNELS = "kernels"
 """Folder of compiled kernels in the cache: one folder in it for each file of kernels and state of its sources."""
@@ -58,8 +55,7 @@ def own_dir(path: Path) -> Path:
     return path
 
 
-SESSIONS_VARIABLE = "ASRSCOPE_SESSIONS"
-"""Environment variable that puts the sessions elsewhere."""
+SESSIONS_VARIABLE = "ASRSCOPE_SESSIONS"  # Environment variable that puts the sessions elsewhere
 
 
 def sessions_dir() -> Path:

@@ -13,11 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-PACKAGE: Final = "pynvml"
-"""The module that nvidia-ml-py installs."""
-
-KILO: Final = 1000
-"""NVML says "KB/s" without saying which; read as 1000, the traffic is understated by 2 % at worst."""
+PACKAGE: Final = "pynvml"  # The module that nvidia-ml-py installs
+KILO: Final = 1000  # NVML says "KB/s" without saying which; read as 1000, the traffic is understated by 2 % at worst
 
 Reading = Callable[[], Mapping[str, float]]
 

@@ -31,8 +31,7 @@ SYSCALLS: Final = {
 PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 
 HARDWARE: Final = 0
-SOFTWARE: Final = 1
-"""perf_event_attr.type, from linux/perf_event.h; the numbers of the events below are from there too."""
+SOFTWARE: Final = 1  # perf_event_attr.type, from linux/perf_event.h; the numbers of the events below are from there too
 
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 0, 1 << 5, 1 << 6
 _TOTAL_TIME_ENABLED, _TOTAL_TIME_RUNNING, _GROUP = 1 << 0, 1 << 1, 1 << 3

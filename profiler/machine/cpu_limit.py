@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT = Path("/")
-"""Where `proc` and the mounts lie; tests put their own here."""
+ROOT = Path("/")  # Where `proc` and the mounts lie; tests put their own here
 
 STAT: Final = "cpu.stat"
 _NS: Final = {"throttled_time": 1, "throttled_usec": 1000}

@@ -19,11 +19,8 @@ RANGE: Final = "max_energy_range_uj"
 PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")
 """The samples of whole packages, which hold those of their cores and memory."""
 
-IDLE: Final = "energy"
-"""Key of a session's meta: what `idle` returns."""
-
-IDLE_SECONDS: Final = 1.0
-"""RAPL counts anew every millisecond: this is known to a thousandth."""
+IDLE: Final = "energy"  # Key of a session's meta: what `idle` returns
+IDLE_SECONDS: Final = 1.0  # RAPL counts anew every millisecond: this is known to a thousandth
 
 Reading = Callable[[], Mapping[str, float]]
 
@@ -33,8 +30,7 @@ class Zone(NamedTuple):
 
     name: str
     folder: Path
-    unreadable: str
-    """Why it cannot be read; empty where it can."""
+    unreadable: str  # Why it cannot be read; empty where it can
 
     @property
     def sample(self) -> str:

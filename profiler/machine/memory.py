@@ -7,8 +7,6 @@ and the libraries, and the pages of files that they map. Of a large block only t
 wastes. A library's memory behind an opaque object (a session of ONNX Runtime) is the library's.
 """
 
-from __future__ import annotations
-
 import gc
 import mmap
 import os
@@ -29,8 +27,7 @@ import numpy as np
 from profiler.arrays import Array
 from profiler.clock import now_ns
 
-Parts = Iterable[tuple[str, Sequence[object]]]
-"""Names and objects in order of precedence; a name may come back."""
+Parts = Iterable[tuple[str, Sequence[object]]]  # Names and objects in order of precedence; a name may come back
 
 PROC: Final = Path("/proc/self")
 PAGE: Final = mmap.PAGESIZE
@@ -41,8 +38,7 @@ PRESENT, FROM_FILE, OWN = (np.uint64(1 << bit) for bit in (63, 61, 56))
 """Bits of a page in pagemap. Memory that was read before it was written is one page of zeros for everybody: it is
 present, not the process's own, and, if it is huge, looks as if it came from a file."""
 
-SHARE: Final = 0.01
-"""Readings take at most this part of a processor's time: the next one waits accordingly."""
+SHARE: Final = 0.01  # Readings take at most this part of a processor's time: the next one waits accordingly
 
 LIBRARIES, FILES, PEAK, DEVICE = "libraries", "files", "peak", "device"
 """What no part holds, in memory and as pages of files; the most that was ever resident; on accelerators."""
@@ -50,12 +46,8 @@ OTHER: Final = "other"
 
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset, deque, MappingProxyType, CellType, partial, MethodType)
 _SIMPLE: Final = {str, bytes, int, float, bool, complex, type(None)}
-_MANY: Final = 1000
-"""Elements from which a tuple of simple values (the words of a graph) is added up only once."""
-
-
-PART: Final = re.compile(r"memory\.(\w+)_bytes")
-"""Sample of a part; the other way round: `sample_name`."""
+_MANY: Final = 1000  # Elements from which a tuple of simple values (the words of a graph) is added up only once
+PART: Final = re.compile(r"memory\.(\w+)_bytes")  # Sample of a part; the other way round: `sample_name`
 
 
 def sample_name(part: str) -> str:

@@ -24,14 +24,9 @@ from typing import Final, NamedTuple
 from profiler.clock import now_ns
 from profiler.machine import cpu_limit
 
-TASKS = "/proc/self/task"
-"""Folder of the threads; tests put their own here."""
-
-INTERVAL_NS: Final = 100_000_000
-"""Between two beats: that of the sampler (`profiler.machine.sampler.INTERVAL_SECONDS`)."""
-
-LEAST_NS: Final = 100_000_000
-"""A shorter stop is not distinguished from a beat that comes late."""
+TASKS = "/proc/self/task"  # Folder of the threads; tests put their own here
+INTERVAL_NS: Final = 100_000_000  # Between two beats: that of the sampler (`profiler.machine.sampler.INTERVAL_SECONDS`)
+LEAST_NS: Final = 100_000_000  # A shorter stop is not distinguished from a beat that comes late
 
 EVERY_NS: Final = 1_000_000_000
 """Between two readings of all threads: a system call for each, and each lets another thread have the interpreter."""
@@ -93,14 +88,11 @@ class Pulse:
         return used
 
 
-PATH = "/proc/self/task/{}/schedstat"
-"""Of a thread by its number in the system; tests put their own here."""
+PATH = "/proc/self/task/{}/schedstat"  # Of a thread by its number in the system; tests put their own here
 STAT = "/proc/stat"
 
-_ROOM: Final = 96
-"""Bytes read: three numbers of at most 20 digits."""
-_LINE: Final = 256
-"""Bytes of the first line of STAT: a name and ten numbers."""
+_ROOM: Final = 96  # Bytes read: three numbers of at most 20 digits
+_LINE: Final = 256  # Bytes of the first line of STAT: a name and ten numbers
 
 
 LEAST_AWAY_NS = 5_000
@@ -111,8 +103,7 @@ than this with all of it in the caches, and more after other data went through t
 LEAST_STOP_NS: Final = 150_000_000
 """A thread was neither on a processor nor ready for so long: the process may have stood still."""
 
-TICK_NS: Final = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
-"""The unit of STAT."""
+TICK_NS: Final = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)  # The unit of STAT
 STEAL_TICKS: Final = 5
 """So much time must be lost until STAT is read again: it counts in ticks, and reading it takes a tenth of a
 millisecond."""

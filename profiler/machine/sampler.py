@@ -29,8 +29,7 @@ Reading = Callable[[], Mapping[str, float]]
 INTERVAL_SECONDS: Final = 0.1
 """psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
 
-SELDOM: Final = 10
-"""Quantities that hardly change, or that take long to read, are read at every tenth sample."""
+SELDOM: Final = 10  # Quantities that hardly change, or that take long to read, are read at every tenth sample
 
 
 class Sampler:

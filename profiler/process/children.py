@@ -4,8 +4,6 @@
 so for grandchildren. The child finds this very copy of the program, wherever it is started.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math
@@ -27,8 +25,7 @@ from profiler.errors import Cancelled
 from profiler.files.inputs import MIB, InputError, read_bytes
 from profiler.plain import one_line
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder of `app`, `pipelines` and `profiler`."""
+ROOT = Path(__file__).resolve().parents[2]  # The folder of `app`, `pipelines` and `profiler`
 
 OURS: Final = {
     "PYTHONSAFEPATH": "1",

@@ -7,8 +7,6 @@ Where the cache cannot be used, kernels are kept in a folder of this user among 
 their sources: those of other sources may lie there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -22,11 +20,8 @@ from typing import Final
 from profiler.files.paths import CACHE_VARIABLE, KERNELS, cache_path, own_dir
 from profiler.process.children import ROOT
 
-PACKAGES: Final = ("pipelines", "profiler")
-"""The folders with kernels."""
-
-KEPT: Final = 3
-"""Number of folders of a file's other states that are kept, for switching between branches."""
+PACKAGES: Final = ("pipelines", "profiler")  # The folders with kernels
+KEPT: Final = 3  # Number of folders of a file's other states that are kept, for switching between branches
 
 _DIGEST: Final = "[0-9a-f]{24}"
 _IMPORT: Final = re.compile(

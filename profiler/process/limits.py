@@ -4,8 +4,6 @@ Libraries end otherwise, each in its own way: OpenBLAS interrupts the process (S
 LLVM aborts it, and a stack too small is a segmentation fault.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -5,8 +5,6 @@ alive. Counting costs time in each call (0.4 µs for ten arrays) and an atomic o
 loop takes out of a NamedTuple.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar
 

@@ -4,8 +4,6 @@ A signal requests a stop (`stopping`) or raises (`raising`), so that files are c
 second signal ends the program at once. Outside the main thread both do nothing.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

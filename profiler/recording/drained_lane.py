@@ -3,8 +3,6 @@
 For measurements that are kept in no session. Taking out costs some 20 ns per span, between two spans.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
@@ -15,8 +13,7 @@ from profiler.clock import now_ns
 from profiler.recording.lanes import RING_RECORDS, Lane
 from profiler.recording.layout import SPAN, Lent
 
-PARTS: Final = 4
-"""A quarter of the ring is taken out at once, and found free by a kernel at least."""
+PARTS: Final = 4  # A quarter of the ring is taken out at once, and found free by a kernel at least
 
 
 class DrainedLane(Lane):

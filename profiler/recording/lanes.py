@@ -41,8 +41,7 @@ from profiler.recording.layout import (
 RING_RECORDS: Final = 1 << 16
 """Spans a lane holds before it drops: over a second at 50 000 spans/s, emptied every 50 ms."""
 
-MIN_OUTGOING: Final = 256
-"""Spans that the consumer has room for at first: what a decode records in 50 ms."""
+MIN_OUTGOING: Final = 256  # Spans that the consumer has room for at first: what a decode records in 50 ms
 
 _LIMIT_16: Final = 1 << 16
 # `struct` converts C longs faster than long longs; on Windows they are short.

@@ -9,8 +9,7 @@ import numpy as np
 
 from profiler.arrays import Array
 
-LAYOUT: Final = "<qqHHHIIIII"
-"""One span of a session as `struct` sees it; little-endian and packed, 42 bytes."""
+LAYOUT: Final = "<qqHHHIIIII"  # One span of a session as `struct` sees it; little-endian and packed, 42 bytes
 
 _COUNTED: Final = [(name, "<u4") for name in ("frames", "first_frame", "work0", "work1", "work2")]
 _PLACED: Final = [("stage", "<u2"), ("lane", "<u2"), ("epoch", "<u2")]
@@ -32,5 +31,4 @@ AT, LEFT, DROPPED, OPEN, N_LENT = range(5)
 """Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one, the slot of a span that the
 kernel left open (-1: none)."""
 
-Lent = tuple[Array, Array]
-"""Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them."""
+Lent = tuple[Array, Array]  # Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them

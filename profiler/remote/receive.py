@@ -56,8 +56,7 @@ CHECKS: Final[dict[str, Check]] = {
 }
 """Table → what refuses a row that no writer produces (Damaged, or another ValueError)."""
 
-GAPLESS: Final = frozenset({"stage", "sample_name"})
-"""Tables that number their rows 0, 1, 2 …"""
+GAPLESS: Final = frozenset({"stage", "sample_name"})  # Tables that number their rows 0, 1, 2 …
 
 UNFIT: Final = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)
 """Errors that values of a row cause, and no disk."""

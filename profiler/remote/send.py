@@ -32,8 +32,7 @@ LONGEST_COMMAND: Final = 4096
 
 STEERING: Final = ("set", "mark", "compare", "stop")
 
-LONGEST_LINE: Final = 1 << 14
-"""Characters of a line of the log that are passed on."""
+LONGEST_LINE: Final = 1 << 14  # Characters of a line of the log that are passed on
 
 _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -109,20 +108,11 @@ NUMBERED: Final = {
 }
 """Table → the column that numbers its rows, and its place among them. In this order: an utterance follows its peaks."""
 
-OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})
-"""Facts of `meta` that each file has for itself."""
-
-ROUND_BYTES: Final = 4 << 20
-"""A round that has more is continued by the next one."""
-
-POLL_SECONDS: Final = 0.1
-"""Between looks for news, each of which takes some 3 ms of a processor that the run may want."""
-
-ALIVE_SECONDS: Final = 1.0
-"""Between commits without news: writing is how a sender finds out that its link is gone."""
-
-ENDING_SECONDS: Final = 5.0
-"""How long a recording process may take from the end of its session to its own."""
+OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})  # Facts of `meta` that each file has for itself
+ROUND_BYTES: Final = 4 << 20  # A round that has more is continued by the next one
+POLL_SECONDS: Final = 0.1  # Between looks for news, each of which takes some 3 ms of a processor that the run may want
+ALIVE_SECONDS: Final = 1.0  # Between commits without news: writing is how a sender finds out that its link is gone
+ENDING_SECONDS: Final = 5.0  # How long a recording process may take from the end of its session to its own
 
 
 def position_of(text: str) -> Position:

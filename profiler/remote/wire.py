@@ -29,18 +29,15 @@ from profiler.session.format import rows, schema
 MAGIC: Final = b"ASRSTAIL"
 PROTOCOL: Final = 1
 
-AS_HERE: Final = f"{PROTOCOL}.{schema.VERSION}"
-"""What both ends must have in common: protocol and format version."""
+AS_HERE: Final = f"{PROTOCOL}.{schema.VERSION}"  # What both ends must have in common: protocol and format version
 
 HEAD: Final = struct.Struct("<QI")
-_LENGTH: Final = 4
-"""Bytes of the second length, which the first one counts."""
+_LENGTH: Final = 4  # Bytes of the second length, which the first one counts
 
 MAX_JSON: Final = 4 * rows.MAX_JSON
 MAX_FRAME: Final = MAX_VALUE_BYTES + MAX_JSON
 
-PIECE: Final = 1 << 20
-"""Bytes read at once: a frame takes no more memory than came of it."""
+PIECE: Final = 1 << 20  # Bytes read at once: a frame takes no more memory than came of it
 
 Value = int | float | str | None
 _ROW: Final = msgspec.json.Decoder(list[Value])

@@ -84,8 +84,7 @@ def finish(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-EVERY_SECONDS: Final = 5.0
-"""Between checkpoints; a decode at real-time pace writes some 2 MB of -wal meanwhile."""
+EVERY_SECONDS: Final = 5.0  # Between checkpoints; a decode at real-time pace writes some 2 MB of -wal meanwhile
 
 PASSES: Final = 4
 """The -wal is used again from its start only once all of it has been moved, and commits go on meanwhile:

@@ -4,8 +4,7 @@ import os
 import sqlite3
 from typing import Final
 
-MAX_REASON: Final = 120
-"""Characters of another library's message that are passed on."""
+MAX_REASON: Final = 120  # Characters of another library's message that are passed on
 
 
 class SessionError(OSError):

@@ -14,13 +14,10 @@ Count = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Label = Annotated[str, Meta(max_length=200)]
 Name = Annotated[str, Meta(max_length=1 << 14)]
 Note = Annotated[str, Meta(max_length=1 << 16)]
-Argument = Annotated[str, Meta(max_length=1 << 17)]
-"""Systems take no longer one."""
+Argument = Annotated[str, Meta(max_length=1 << 17)]  # Systems take no longer one
 Nanoseconds = Annotated[float, Meta(ge=0, le=1e12)]
-Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
-"""Bytes."""
-WallTime = Annotated[float, Meta(ge=0, lt=1e11)]
-"""Seconds since 1970, before the year 5138: what a calendar can show."""
+Size = Annotated[int, Meta(ge=0, lt=1 << 60)]  # Bytes
+WallTime = Annotated[float, Meta(ge=0, lt=1e11)]  # Seconds since 1970, before the year 5138: what a calendar can show
 Reach = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 16)]], Meta(min_length=2, max_length=2)]
 """Frames before and after the one scored that its scores depend on."""
 

@@ -21,8 +21,7 @@ from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.format import rows, schema
 from profiler.session.format.schema import APPLICATION_ID, VERSION
 
-START_TOLERANCE_S = 2.0
-"""Start times are read with the kernel's tick and a boot time that may be corrected by a second."""
+START_TOLERANCE_S = 2.0  # Start times are read with the kernel's tick and a boot time that may be corrected by a second
 
 
 def identity() -> dict[str, Any]:
@@ -84,11 +83,8 @@ damaged file, whose tree of pages runs in circles, is there more to do."""
 MAX_VALUE_BYTES: Final = 1 << 27
 """The largest value that SQLite may hand out: the wave form of a week. None is larger than its file, either."""
 
-MIN_VALUE_BYTES: Final = 1 << 20
-"""A file being recorded grows while it is read."""
-
-SCHEMA_STEPS: Final = 9_000
-"""Steps that reading the schema may take; it takes some 500."""
+MIN_VALUE_BYTES: Final = 1 << 20  # A file being recorded grows while it is read
+SCHEMA_STEPS: Final = 9_000  # Steps that reading the schema may take; it takes some 500
 
 LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_LENGTH: 4096,

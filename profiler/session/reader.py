@@ -29,8 +29,7 @@ from profiler.spans import RECORD_BYTES, SPAN, Cost
 MTIME_GRAIN_NS: Final = 50_000_000
 """File times move in the kernel's ticks: a file that young may have changed again without a trace."""
 
-OWNER_SECONDS: Final = 1.0
-"""Between looks whether the process that records still lives, once nothing new comes."""
+OWNER_SECONDS: Final = 1.0  # Between looks whether the process that records still lives, once nothing new comes
 
 SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])
 """A reading as numpy sees it; `schema.SAMPLE_LAYOUT` as struct does."""

@@ -19,8 +19,7 @@ from profiler.session.errors import Damaged, SessionError, code_of, reason
 from profiler.session.files import alive, own_files
 from profiler.session.format import rows, schema
 
-FOLD_SECONDS: Final = 1.0
-"""How long folding waits for other readers, who hold the file for milliseconds."""
+FOLD_SECONDS: Final = 1.0  # How long folding waits for other readers, who hold the file for milliseconds
 
 _NOT_HERE: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
 _HELD: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

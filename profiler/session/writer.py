@@ -39,8 +39,7 @@ FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
 MIN_WAIT_SECONDS: Final = 0.005
 """Between rounds, so that a disk too slow for the data does not take the processor as well."""
 
-CLOCK_SECONDS: Final = 10.0
-"""Between clock pairs: wall clocks are slewed by up to 500 ppm, 5 ms in this time."""
+CLOCK_SECONDS: Final = 10.0  # Between clock pairs: wall clocks are slewed by up to 500 ppm, 5 ms in this time
 
 PRESENCE_SECONDS: Final = 1.0
 """Between looks whether the file still has its name (SQLite goes on writing to a removed file)."""

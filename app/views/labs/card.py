@@ -1,7 +1,5 @@
 """A lab as one picture, on the page and in files: claim, verdict, panels, claimed and measured numbers, conclusion."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Final

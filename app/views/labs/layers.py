@@ -3,8 +3,6 @@
 A name looks the same in all panels, and never differs from another in colour alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

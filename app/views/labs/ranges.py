@@ -1,7 +1,5 @@
 """Axes of a lab's chart: what they reach over, where a value lies, which ticks they have; its table twin. No Qt."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Menus, buttons, the command palette and the key sheet are built from this regist
 them can have an action that another lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,11 +15,7 @@ from app.model.conditions import Condition
 from app.style.plain_text import Button, describe, new_action, set_tip
 
 WHY_NOT = "why-not"  # Property of a `QAction`: why it is unavailable, empty if it is available
-
-
 SUBMENU = " ▸ "  # Stands in a group between a menu and the submenu in it
-
-
 ALWAYS = Condition(lambda: None)  # When an action that is always available is
 
 

@@ -1,7 +1,5 @@
 """A live toggle of the top bar: the switch, its name, and what it does now or what flipping it did."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt

@@ -4,8 +4,6 @@ Nothing here names a setting. A setting of type text holds a path, or the name o
 program if it allows that. If its key ends in *directory* or *folder*, it is a folder, otherwise a file.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

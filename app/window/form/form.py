@@ -6,8 +6,6 @@ with a search, which finds every setting. For a recording the form shows its set
 changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import takewhile

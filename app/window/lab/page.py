@@ -1,7 +1,5 @@
 """The Lab page: a gallery of all labs and the page of one, over the runs of labs (`app.model.lab_runs`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A card of the gallery: thumbnail, claim, verdict, when it was last run."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Starts the process that draws pictures, sends it jobs and receives the results. Only the newest preview is queued."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ its command and waits for nothing. Temporary files lie in a folder that the wind
 command ends.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Those of sherpa-onnx differ by `model_type`: zipformer2_ctc (icefall), zipformer
 EncDecCTCModel… (NeMo), wenet_ctc and t-one. Metadata and features are as its csrc/…-ctc-model.cc read and make them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +22,7 @@ MOST_BINS: Final = 256
 ZIPFORMER_EACH: Final = 4  # frames for an output of every zipformer (sherpa-onnx' SubsamplingFactor)
 T_ONE_EACH: Final = 3  # ten outputs for its 300 ms
 NEMO: Final = ("EncDecCTCModel", "EncDecCTCModelBPE", "EncDecHybridRNNTCTCBPEModel")
-LAYOUTS: Final = ("zipformer2_ctc", "zipformer2", *NEMO, "wenet_ctc", "t-one")
-"""By the `model_type` of the metadata."""
+LAYOUTS: Final = ("zipformer2_ctc", "zipformer2", *NEMO, "wenet_ctc", "t-one")  # By the `model_type` of the metadata
 Shape = Sequence[int | str | None]
 
 

@@ -4,8 +4,6 @@ A stranger's file is read, checked and tried out by a process with bounds (`pipe
 file of the cache's form with the net's bytes and facts.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys
@@ -34,8 +32,7 @@ MISSING: Final = (
 )
 NETS: Final = ("model.onnx", "model.int8.onnx")
 TOKENS: Final = "tokens.txt"
-BLANKS: Final = ("<blk>", "<blank>", "<eps>")
-"""Names of the blank, in the order in which sherpa-onnx looks for them."""
+BLANKS: Final = ("<blk>", "<blank>", "<eps>")  # Names of the blank, in the order in which sherpa-onnx looks for them
 BOUNDARY: Final = "<wb>"
 MOST_UNITS: Final = 65_536
 LARGEST_LIST: Final = 4 << 20  # bytes of the list of units

@@ -8,8 +8,6 @@ A block is the outermost part of an operator's name that is numbered (`backbone.
 What comes before the first is the stem (features, in a net that takes sound itself), what follows the last the output.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile

@@ -5,8 +5,6 @@ tags (which are skipped). Where only some alternatives have a weight the others 
 encoding is what the first line declares, else UTF-8. A recursive-descent parser over a list of tokens.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

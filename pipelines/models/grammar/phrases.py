@@ -4,8 +4,6 @@ Empty lines and lines that begin with `#` are skipped. All lines are equally pro
 read is known by its beginning, so that the sentence can say what it is.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -6,8 +6,6 @@ has the names without it. Of a neighbour only the side of the word boundary is k
 stands for B before and for E after a phone, and across a boundary E and B stand for S.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@
 A net takes plain cepstra of `mfcc.conf`, and i-vectors where the folder has an extractor.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,10 +30,8 @@ NET_CMVN = ("am/global_cmvn.stats", "global_cmvn.stats")
 PITCH = "pitch.conf"
 OTHER_FEATURES = (PITCH, "fbank.conf", "plp.conf")
 NET_FILES = (*NET_CMVN, "mfcc.conf", "conf/mfcc.conf", *ivector.FILES)  # what decides the input of a net
-CONTEXT = 3
-"""Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes."""
-LARGEST_META = 4 << 20
-"""Bytes; with statistics of a dictionary of a hundred thousand words some have a megabyte."""
+CONTEXT = 3  # Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes
+LARGEST_META = 4 << 20  # Bytes; with statistics of a dictionary of a hundred thousand words some have a megabyte
 ALIGNER = {
     name: name.replace("_", "-")
     for name in (

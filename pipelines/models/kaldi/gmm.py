@@ -3,8 +3,6 @@
 A Gaussian is kept as 1/σ² and μ/σ² per dimension, and its constants besides, which are computed again and compared.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ covariance. `final.dubm`: the background model, a DiagGmm of as many Gaussians. 
 `splice.conf` and `online_cmvn.conf`; files that the first names are looked for in the folder alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar

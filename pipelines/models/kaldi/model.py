@@ -5,8 +5,6 @@ some of weight 0. Where a speaker-independent `final.alimdl` lies next to `final
 the other was trained, is not computed. Net (nnet3): each pdf is an output; Vosk keeps its file in `am`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

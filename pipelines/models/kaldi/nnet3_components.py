@@ -4,8 +4,6 @@ What a field holds follows from its name alone, so that one table reads all comp
 skipped. Batch norm is in test mode: mean and variance of training as a scale and a shift.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final

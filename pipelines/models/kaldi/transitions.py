@@ -4,8 +4,6 @@ Kaldi's hmm/hmm-topology and hmm/transition-model: an HMM state of a phone with 
 transitions are numbered through all of them from 1 on, and these transition-ids are the input labels of HCLG.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ bit arrays, least significant bit first; probabilities and back-off weights are 
 logarithms of base 1.0001. Of how many bigrams there are the last `next` pointer of the level above decides.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

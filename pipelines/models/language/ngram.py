@@ -6,8 +6,6 @@ of Backoff Language Models" (1998): an n-gram is worth the relative entropy that
 probability of its history. All logarithms are natural.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,16 +17,14 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 MAX_ORDER = 3  # of n-grams that are used
-MAX_LISTED_ORDER = 10
-"""Longest n-grams in a file that are accepted; those beyond `graph.order` are read and dropped."""
+MAX_LISTED_ORDER = 10  # Longest n-grams in a file that are accepted; those beyond `graph.order` are read and dropped
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 MAX_GRAMS = 50_000_000  # of one length: what published models of a few GB hold
 LOG_ZERO = -99.0 * float(np.log(10.0))  # what the ARPA format writes for "never": -99 in base 10
 PROBABLE = 0.01  # a log probability above 0 that the rounding of 16-bit tables explains
 SHOWN, SHOWN_GRAM = 4, 60  # n-grams that a sentence names, and characters of each
-MIN_BACKOFF_MASS = 1e-6
-"""Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1."""
+MIN_BACKOFF_MASS = 1e-6  # Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1
 Ids = I32
 
 

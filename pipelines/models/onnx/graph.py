@@ -8,8 +8,6 @@ What a stranger's file must not do is refused here, before any runtime sees it, 
 operators are. Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -25,8 +23,7 @@ from pipelines.models.nets import Card
 from profiler.files.inputs import InputError, read_bytes
 from profiler.plain import one_line
 
-LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)
-"""Bytes: the weights, and as much again as any graph of MAX_NODES takes."""
+LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)  # Bytes: the weights, and as much again as any graph of MAX_NODES takes
 MAX_NODES = 10_000
 MAX_AXES = 8
 FLOAT = 1

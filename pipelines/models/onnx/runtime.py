@@ -1,7 +1,5 @@
 """The graph of an ONNX file in onnxruntime: made, and tried out on silence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ Every size is checked against the bytes that are there before anything is alloca
 truncated or corrupted file ends in one `ModelError` and never in a huge allocation.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

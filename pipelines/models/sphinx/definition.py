@@ -6,8 +6,6 @@ first. The triphone look-up follows the fall-back chain of Sphinx-3 and pocketsp
 contexts, so that a graph compiler can use it as an array.
 """
 
-from __future__ import annotations
-
 import io
 from array import array
 from collections.abc import Iterator

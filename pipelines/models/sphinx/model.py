@@ -4,8 +4,6 @@ Phonetically tied mixtures (PTM): one codebook of Gaussians per CI phone and str
 the same Gaussians with weights of its own. Semi-continuous: one codebook for all. Continuous: one for each senone.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os
@@ -30,8 +28,7 @@ from profiler.arrays import I32, U8, Array, Bool
 from profiler.files.inputs import there
 
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
-MAX_TIED_STREAMS = 4
-"""Of a model whose senones share Gaussians; s2_4x has as many, and no other form has more."""
+MAX_TIED_STREAMS = 4  # Of a model whose senones share Gaussians; s2_4x has as many, and no other form has more
 NO_DENSITY = 1 / (2 * math.pi)
 """Variance of a dimension that only fills a stream up: with mean and feature 0 the log density there is 0."""
 

@@ -5,8 +5,6 @@ Layouts as SphinxTrain writes them; floors as pocketsphinx applies them by defau
 header has `chksum0`, the checksum of the payload.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A panel belongs to a cluster as a whole, so that what is expanded are contiguous
 mean and variance of all the Gaussians of its panels together. The panels are those of `shortlists`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ that dimension. The tree (the "dictionary" of the VQ lore) splits the codewords 
 goes down it by one dot product a level and arrives at a codeword that is near, mostly the nearest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -25,10 +23,8 @@ from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check_indices
 from profiler.errors import Cancelled
 
-ROUNDS = 12
-"""Rounds of k-means; the mean distance falls by less than 1 % in further ones."""
-MAX_POINTS = 32_768
-"""Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
+ROUNDS = 12  # Rounds of k-means; the mean distance falls by less than 1 % in further ones
+MAX_POINTS = 32_768  # Means that k-means sees; more are sampled down, 8 for each of the most codewords
 SEED = 1993
 FAR = 1e30  # squared norm of padding codewords: never the nearest
 
@@ -216,8 +212,7 @@ def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
     return compared
 
 
-STAGE = "score.frames"
-"""Work count `codewords`: how many a frame was compared with."""
+STAGE = "score.frames"  # Work count `codewords`: how many a frame was compared with
 
 
 class Codewords(NamedTuple):

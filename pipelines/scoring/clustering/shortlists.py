@@ -10,8 +10,6 @@ Panels are those of both families' layouts, f32 [groups, streams, slots, 2·D + 
 mean/variance and the constant. In a continuous model each of the 16 lanes is another senone.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +25,9 @@ from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError
 from profiler.errors import BadInput, Cancelled
 
-NOWHERE = np.float32(1e15)
-"""Each coordinate of the mean of padding."""
-MAX_ITEMS, MAX_SLOTS = 1 << 31, 1 << 8
-"""Limits of the number types of `Shortlists.start` and `items`."""
-AT_ONCE = 128
-"""Codewords whose lists are made together: bounds the memory that it takes."""
+NOWHERE = np.float32(1e15)  # Each coordinate of the mean of padding
+MAX_ITEMS, MAX_SLOTS = 1 << 31, 1 << 8  # Limits of the number types of `Shortlists.start` and `items`
+AT_ONCE = 128  # Codewords whose lists are made together: bounds the memory that it takes
 
 
 class Shortlists(NamedTuple):

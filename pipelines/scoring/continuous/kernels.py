@@ -6,8 +6,6 @@ there. The two stages therefore take turns some thousand times a call; the kerne
 and return what the second one took. Layouts: see `packing`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -127,8 +125,7 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
     return lse_ns
 
 
-MAX_KEPT = 128
-"""The most components a model may have, and so the most that can be kept."""
+MAX_KEPT = 128  # The most components a model may have, and so the most that can be kept
 
 
 @njit(nogil=True, cache=True)

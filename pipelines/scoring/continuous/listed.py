@@ -5,8 +5,6 @@ order of memory: so it comes from there once per block, and the one after the ne
 tuple without names, which numba would look at in every call.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -20,8 +18,7 @@ from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
 from profiler.recording.kernel_spans import now_ns
 
-EVERY = np.uint16((1 << LANES) - 1)
-"""All lanes."""
+EVERY = np.uint16((1 << LANES) - 1)  # All lanes
 
 Queue = tuple[Array, Array, Array, Array, Array]
 """Panels of a thread's groups: (groups, lanes, ends, offsets, frame_bits).

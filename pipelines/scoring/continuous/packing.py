@@ -143,8 +143,7 @@ def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussia
                 gaussians[group, s, m, 2 * dim, lane] = constant
 
 
-ROUNDS = 2
-"""Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
+ROUNDS = 2  # Passes over the senones of a group; more change the number of panels selected by less than 1 %
 
 WINDOW = 128
 """Components that are matched with each other; larger mixtures are divided into windows of this size, since memory and

@@ -4,8 +4,6 @@ A law is a function of the layout that a kernel goes through; a strategy says wh
 `bytes_min` is compulsory traffic, `bytes_max` that of the kernel's tiling. Laws of devices are in `scoring.device`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost, Linear

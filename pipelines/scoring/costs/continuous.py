@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipelines.scoring.continuous.packing import PackedContinuous
     from pipelines.scoring.gaussians.int8 import Int8Gaussians
 
-FRAME_CALLS = 6
-"""Calls of numpy by `Int8Gaussians.frames`."""
+FRAME_CALLS = 6  # Calls of numpy by `Int8Gaussians.frames`
 
 
 def all_senones(p: PackedContinuous, frames: int) -> dict[str, Cost]:

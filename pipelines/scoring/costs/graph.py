@@ -1,7 +1,5 @@
 """Cost law of a net from an ONNX file, from its operators and the shapes of its weights."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

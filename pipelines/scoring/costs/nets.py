@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from pipelines.scoring.dnn.products.base import Product
     from pipelines.scoring.dnn.quantised import Quantised
 
-MOVED = 3.0
-"""Times that an operand moves that is laid out anew for each product: read, written, read."""
-SPLICE_CALLS = 2
-"""Compiled calls that put frames side by side."""
-LAYER_CALLS = 2
-"""Compiled calls of a layer: its product, and what comes before or after it."""
+MOVED = 3.0  # Times that an operand moves that is laid out anew for each product: read, written, read
+SPLICE_CALLS = 2  # Compiled calls that put frames side by side
+LAYER_CALLS = 2  # Compiled calls of a layer: its product, and what comes before or after it
 INTEGER_CALLS = 3
 """Compiled calls of a layer of integers: sums of its inputs, its product, and scaling and rounding what comes out."""
 
@@ -117,8 +114,7 @@ def integer_layer(
     )
 
 
-GATHERED = 2.0
-"""Times that a value moves that is put into an input: read and written."""
+GATHERED = 2.0  # Times that a value moves that is put into an input: read and written
 
 
 def step(plan: Plan, at: Step, product: Cost | None, net_bytes: float, *, gathers: bool, frame: float = 1.0) -> Cost:

@@ -53,12 +53,9 @@ def lookup(table_bytes: int) -> Cost:
     return Cost({"fma": per(1.0)}, least, most, float(table_bytes), calls=calls(1))
 
 
-COPY_CALLS = 4.0
-"""Calls of numpy for a block that say which frames are copied, besides one for each frame."""
-NUMBER = 8.0
-"""Bytes of a senone's number."""
-BACKOFF = 12.0
-"""Bytes of a senone's number, of its parent's and of a place in the list."""
+COPY_CALLS = 4.0  # Calls of numpy for a block that say which frames are copied, besides one for each frame
+NUMBER = 8.0  # Bytes of a senone's number
+BACKOFF = 12.0  # Bytes of a senone's number, of its parent's and of a place in the list
 
 
 def copied_frames(n_senones: int, block: int) -> Cost:

@@ -18,8 +18,7 @@ from profiler.costs import Cost
 if TYPE_CHECKING:
     from pipelines.scoring.tied.packing import PackedGmm
 
-LIST_CALLS, MIX_CALLS = 8, 3
-"""Calls of numpy that count a block's shortlists, and that count what they hold."""
+LIST_CALLS, MIX_CALLS = 8, 3  # Calls of numpy that count a block's shortlists, and that count what they hold
 
 
 def block_bytes(p: PackedGmm, frames: int) -> float:

@@ -21,8 +21,7 @@ NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
-Counts = tuple[int, int, int]
-"""Work counts of a stage."""
+Counts = tuple[int, int, int]  # Work counts of a stage
 Give = Callable[[str, Callable[[], object], int, Counts], None]
 """Lets the device do a step, recorded as this stage: for some frames, with these work counts."""
 
@@ -56,10 +55,8 @@ class Arithmetic(ABC):
     """One model's scoring on a device."""
 
     n_senones: int
-    dim: int
-    """Features of a frame."""
-    context: tuple[int, int] = (0, 0)
-    """Frames before and after a frame that belong to it."""
+    dim: int  # Features of a frame
+    context: tuple[int, int] = (0, 0)  # Frames before and after a frame that belong to it
     stages: dict[str, tuple[str, ...]]
     arrays: dict[str, Array]
     """The parameters. Matrices are uploaded in the number type of the products, vectors as float32, int64 as it is."""

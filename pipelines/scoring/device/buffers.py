@@ -17,8 +17,7 @@ from profiler.device.clock import Event
 if TYPE_CHECKING:
     from torch import Tensor
 
-MAX_BLOCK_FRAMES = 256
-"""The most that a block may hold (`block` of the settings)."""
+MAX_BLOCK_FRAMES = 256  # The most that a block may hold (`block` of the settings)
 
 
 class Slot(NamedTuple):

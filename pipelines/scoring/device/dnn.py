@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from pipelines.config import Config
 
-ALIGNED = 8
-"""Inputs and outputs of a layer are a multiple: so tensor cores want numbers of 16 bits."""
+ALIGNED = 8  # Inputs and outputs of a layer are a multiple: so tensor cores want numbers of 16 bits
 
 
 class Layers(Arithmetic):

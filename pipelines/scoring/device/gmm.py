@@ -28,16 +28,11 @@ LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
 """Scaled features are clamped here; their squares stay finite in the number type."""
 ALIGNED = 32
 """Rows of the Gaussians are padded to a multiple: tensor cores of 16-bit numbers want multiples of 8 at least."""
-FP16_MAX = 6e4
-"""Within what float16 can hold."""
-WIDER = 1.3
-"""Codebooks that differ by more than this in senones are multiplied apart: less padding, more products."""
-PIECE_BYTES = {"cpu": 4 << 20}
-"""Log densities of `Owned` that are there at once: a processor's caches hold so much …"""
-PIECE_BYTES_DEVICE = 256 << 20
-"""… and a device is to be busy for more than a launch takes."""
-FLOOR = 1e-37
-"""Least likelihood before the logarithm: the least that float32 holds with full precision."""
+FP16_MAX = 6e4  # Within what float16 can hold
+WIDER = 1.3  # Codebooks that differ by more than this in senones are multiplied apart: less padding, more products
+PIECE_BYTES = {"cpu": 4 << 20}  # Log densities of `Owned` that are there at once: a processor's caches hold so much …
+PIECE_BYTES_DEVICE = 256 << 20  # … and a device is to be busy for more than a launch takes
+FLOOR = 1e-37  # Least likelihood before the logarithm: the least that float32 holds with full precision
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:

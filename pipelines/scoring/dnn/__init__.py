@@ -5,8 +5,6 @@ are requested is decided above (`scoring.frames`, `scoring.senones`). An arithme
 float32 multiplies each layer by a product (`products`). To add an arithmetic: a module here, a line below, a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 from pipelines.config.dnn import Dnn

@@ -5,8 +5,6 @@ multiplies them is a choice (`products`). A last row of ones carries the bias in
 out: its denominator is the same for all senones of a frame, and the search compares senones.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
@@ -27,8 +25,7 @@ from profiler.spans import Cost
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 ACTIVE_STAGE = "score.active outputs"
-NET_STAGE = "score.net"
-"""The stage of a net that a library computes as a whole."""
+NET_STAGE = "score.net"  # The stage of a net that a library computes as a whole
 
 
 def layer_stage(number: int) -> str:
@@ -42,21 +39,14 @@ class Arithmetic(FrameScorer):
     """
 
     n_senones: int
-    context: tuple[int, int]
-    """Frames that `splice` wants before and after those of a block."""
-    can_choose = True
-    """Whether it computes chosen senones after the hidden layers of a block (`begin_some`)."""
+    context: tuple[int, int]  # Frames that `splice` wants before and after those of a block
+    can_choose = True  # Whether it computes chosen senones after the hidden layers of a block (`begin_some`)
     _rows: FloatRows | ByteRows
-    _activations: Array
-    """Of the last hidden layer, for the frames of the block begun, as the rows take them."""
-    has_heads = False
-    """Whether it also computes several heads after the hidden layers of a block."""
-    heads_used = 1
-    """Output layers that a call goes through: more than one where `score_by_heads` is called."""
-    begun = 0
-    """Frames of the block that `begin_some` was last given."""
-    notes: tuple[str, ...] = ()
-    """Sentences on what was read differently from the file."""
+    _activations: Array  # Of the last hidden layer, for the frames of the block begun, as the rows take them
+    has_heads = False  # Whether it also computes several heads after the hidden layers of a block
+    heads_used = 1  # Output layers that a call goes through: more than one where `score_by_heads` is called
+    begun = 0  # Frames of the block that `begin_some` was last given
+    notes: tuple[str, ...] = ()  # Sentences on what was read differently from the file
 
     def reset(self) -> None:
         """An utterance begins."""

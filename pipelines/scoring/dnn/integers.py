@@ -6,8 +6,6 @@ with what oneDNN finds for the processor. The former is the faster in blocks of 
 with AMX): a library lays the weights out anew for every call, and without VNNI oneDNN has no fast product of bytes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -19,14 +17,12 @@ from pipelines.scoring.simd.vector import LANES, address, address_of_rows, align
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
 
-TILES = BYTE_PRODUCTS or PAIR_PRODUCTS
-"""Whether this processor has instructions for tiles of integers."""
+TILES = BYTE_PRODUCTS or PAIR_PRODUCTS  # Whether this processor has instructions for tiles of integers
 VECTORS = 4 if BYTE_PRODUCTS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Of AVX2's 16
 registers, half as wide, 4 frames take 8 for the sums of one vector."""
 PANEL = VECTORS * LANES
-RATE = 200e9 if BYTE_PRODUCTS else 60e9
-"""As `Product.rate`."""
+RATE = 200e9 if BYTE_PRODUCTS else 60e9  # As `Product.rate`
 FRAMES = 6 if BYTE_PRODUCTS else 4
 
 

@@ -3,8 +3,6 @@
 The graph is one stage, for nothing inside it can be timed from outside.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ costs one of eight bits and lets bottlenecks without ReLU be treated alike. A pr
 is that of the two roundings. Frames are rows here, so that a frame's scale and its scores lie together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

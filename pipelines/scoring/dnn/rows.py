@@ -5,8 +5,6 @@ up to four frames share every load and hide each other's latency, and the rows t
 hardware prefetcher expects them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,8 +26,7 @@ ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16
 """
 
 
-TOGETHER = (1, 2, 4)
-"""Numbers of frames that share every load of a row."""
+TOGETHER = (1, 2, 4)  # Numbers of frames that share every load of a row
 _float_rows, _byte_rows = make_chosen_rows(Floats(), TOGETHER), make_chosen_rows(Bytes(), TOGETHER)
 
 

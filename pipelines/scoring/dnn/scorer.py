@@ -5,8 +5,6 @@ form of its arithmetic and tries it, so that kernels are compiled; the next bloc
 kept with the float32 weights that it was made of, for another arithmetic on the same net; unused nets are freed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from functools import partial
 from typing import NamedTuple, NoReturn
@@ -32,11 +30,8 @@ from profiler.spans import Recorder
 
 HEADS = "multi-frame"
 FRAME_RULES = ("copy", HEADS)
-UNSEEN = 1 << 30
-"""Frames since the last one that went through the hidden layers for the heads, where none did."""
-
-NET = "net"
-"""Layer of what is prepared (`LayeredScorer._parts`)."""
+UNSEEN = 1 << 30  # Frames since the last one that went through the hidden layers for the heads, where none did
+NET = "net"  # Layer of what is prepared (`LayeredScorer._parts`)
 
 
 class Ready(NamedTuple):

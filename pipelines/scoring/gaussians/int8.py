@@ -5,8 +5,6 @@ those of floats. Each dimension is scaled by the deviation of its narrow Gaussia
 known to one step. An inverse deviation is one of 255 levels of the Gaussian's largest.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

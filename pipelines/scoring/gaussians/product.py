@@ -1,7 +1,5 @@
 """Log densities as a matrix product: expanded frames, Gaussians read in order of memory, and upper bounds of them."""
 
-from __future__ import annotations
-
 from typing import Final, cast
 
 import numpy as np
@@ -73,8 +71,7 @@ def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int,
         t += 8 if turn < eights else 4 if turn < eights + fours else 1
 
 
-PARTS = 3
-"""Steps of a panel, with a look at the bound before each."""
+PARTS = 3  # Steps of a panel, with a look at the bound before each
 
 Bounds = tuple[Array, Array, int, bool]
 """Bounds for eliminating Gaussians, and the order of panels: (rest, order, keep, follow).

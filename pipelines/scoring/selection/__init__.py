@@ -6,8 +6,6 @@ both, each a `scoring.strategy.Strategy`. To add one: a module here, its classes
 configuration, a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Final

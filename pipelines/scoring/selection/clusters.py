@@ -4,8 +4,6 @@ All Gaussians are clustered (`scoring.clustering`), the cluster Gaussians are ev
 clusters have their own Gaussians evaluated; every other Gaussian gets its weight and its cluster's density.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

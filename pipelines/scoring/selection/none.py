@@ -4,8 +4,6 @@ log p(x|senone) = Σ over streams log Σ over densities weight · N(x; density),
 best density taken out before the exponential, and one logarithm for the product of the streams.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

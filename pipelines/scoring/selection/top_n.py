@@ -5,8 +5,6 @@ in a tied-mixture model, above all the mixture components. With partial distance
 soon as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

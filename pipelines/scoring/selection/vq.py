@@ -7,8 +7,6 @@ Chosen senones of a continuous model are computed as in Sphinx-3 (Chan 2004), by
 those of one parent are neighbours, so groups are mostly requested in full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

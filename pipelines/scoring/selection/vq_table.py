@@ -4,8 +4,6 @@ The dictionary of precomputed values of the VQ lore (note 0 of the project's lit
 frame's score is the sum over its streams of the senone's score at the nearest codeword. As coarse as the codebook.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial

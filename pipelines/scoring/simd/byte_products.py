@@ -5,8 +5,6 @@ One instruction (AVX512-VNNI); or every other byte as 16 bits, whose products on
 vector code for any other processor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,16 +15,12 @@ from numba.core import cgutils
 from pipelines.scoring.simd import instructions as llvm
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, instruction_of
 
-OFFSET = 128
-"""Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor."""
-GROUP = 4
-"""Products of a sum that one instruction adds."""
+OFFSET = 128  # Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor
+GROUP = 4  # Products of a sum that one instruction adds
 
 _BYTES = ir.VectorType(ir.IntType(8), GROUP * LANES)
-BYTE_PRODUCTS = has_feature("avx512vnni")
-"""Whether 16 sums of four products of bytes are one instruction."""
-PAIR_PRODUCTS = has_feature("avx2")
-"""Whether 8 sums of two products of 16 bits are one instruction."""
+BYTE_PRODUCTS = has_feature("avx512vnni")  # Whether 16 sums of four products of bytes are one instruction
+PAIR_PRODUCTS = has_feature("avx2")  # Whether 8 sums of two products of 16 bits are one instruction
 
 _HALF = GROUP * LANES // 2
 _I16X16 = ir.VectorType(ir.IntType(16), _HALF // 2)

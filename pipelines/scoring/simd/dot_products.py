@@ -3,8 +3,6 @@
 Chosen rows lie where no hardware prefetcher expects them, so those that come next are prefetched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,10 +14,8 @@ from pipelines.scoring.simd import instructions as llvm
 from pipelines.scoring.simd.byte_products import Bytes
 from pipelines.scoring.simd.vector import VECTOR_BYTES, instruction_of
 
-ROWS = 4
-"""Rows at once: they share each load of what they are multiplied with, and hide each other's latency."""
-LATER = 8
-"""Rows from those computed to those prefetched: at 256 inputs 8 KiB of floats."""
+ROWS = 4  # Rows at once: they share each load of what they are multiplied with, and hide each other's latency
+LATER = 8  # Rows from those computed to those prefetched: at 256 inputs 8 KiB of floats
 
 _FOUR = ir.VectorType(llvm.F32, ROWS)
 _FOUR_INTS = ir.VectorType(llvm.I32, ROWS)

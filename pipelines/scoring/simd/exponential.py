@@ -1,7 +1,5 @@
 """exp and log of vectors, and sums of exponentials."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

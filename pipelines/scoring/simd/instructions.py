@@ -5,8 +5,6 @@ SVML). The functions here are called while a kernel is compiled: each adds instr
 value that they will have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +22,7 @@ I32X16 = ir.VectorType(I32, LANES)
 
 _BYTE = ir.IntType(8)
 
-ALL_LEVELS, SECOND_LEVEL = 3, 2
-"""Caches that a prefetch brings a line into: from the first on, or from the second."""
+ALL_LEVELS, SECOND_LEVEL = 3, 2  # Caches that a prefetch brings a line into: from the first on, or from the second
 
 
 def at(builder: Any, address: Any, kind: Any) -> Any:

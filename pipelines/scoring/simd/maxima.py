@@ -1,7 +1,5 @@
 """The largest of many floats, the best of each lane, and which floats reach a bound: as bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -1,7 +1,5 @@
 """Panels of sixteen Gaussians at single frames, for the kernels that do not compute all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +10,7 @@ from numba.core import cgutils
 from pipelines.scoring.simd import instructions as llvm
 from pipelines.scoring.simd.vector import has_feature, instruction
 
-AHEAD = 2
-"""Panels between the prefetch of one and its use."""
-
+AHEAD = 2  # Panels between the prefetch of one and its use
 _SUMS = 3  # independent sums of a panel, so that a multiplier need not wait for its own result
 LEVEL = llvm.SECOND_LEVEL
 """Cache that a panel is prefetched into: the first level has no room for what is two panels ahead."""
@@ -73,8 +69,7 @@ def partial(builder: Any, x: Any, source: Any, dim: Any, begin: Any, end: Any, s
     llvm.store(builder, builder.fadd(builder.load(slots[0]), builder.load(slots[1])), sums)
 
 
-WIDE_SHORTS = has_feature("avx512bw")
-"""Whether 32 short integers are one register."""
+WIDE_SHORTS = has_feature("avx512bw")  # Whether 32 short integers are one register
 _PAIR = ir.VectorType(ir.IntType(8), 32)
 _SHORTS = ir.VectorType(ir.IntType(16), 32)
 _INTS = ir.VectorType(llvm.I32, 32)

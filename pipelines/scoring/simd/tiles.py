@@ -4,8 +4,6 @@ Of sparse matrices rows of single weights, and panels of blocks of 16 outputs by
 weight or block says to which input it belongs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -139,8 +137,7 @@ def make_layer_tile(
     return tile
 
 
-SUMS = 4
-"""Independent sums of a row or a panel, so that a multiplier need not wait for its own result."""
+SUMS = 4  # Independent sums of a row or a panel, so that a multiplier need not wait for its own result
 
 
 def make_sparse_row(vectors: int) -> Callable[..., None]:

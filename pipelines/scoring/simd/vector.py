@@ -7,8 +7,6 @@ An address forgets what it is of. So kernels take it by `address`, which compile
 for and no other, and say in their first lines how large each array has to be (`ArrayError`).
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -91,8 +89,7 @@ def has_feature(name: str) -> bool:
     return f"+{name}" in features.split(",")
 
 
-WIDE_REGISTERS = has_feature("avx512f")
-"""Whether a vector of 16 floats is one of at least 32 registers."""
+WIDE_REGISTERS = has_feature("avx512f")  # Whether a vector of 16 floats is one of at least 32 registers
 
 
 def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> Array:

@@ -18,8 +18,6 @@ other are an `ArrayError`, here and in all kernels of scoring. What belongs toge
 names: numba looks at each name in every call (0.07 µs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -36,8 +34,7 @@ from profiler.process.numba_flags import njit_part
 
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 
-Matrix = tuple[int, int]
-"""Its address, and the bytes from a row or a panel to the next."""
+Matrix = tuple[int, int]  # Its address, and the bytes from a row or a panel to the next
 Strip = Callable[[Matrix, Matrix, int, int, Matrix, bool, int], None]
 
 
@@ -273,12 +270,10 @@ def logarithms(products: Array, shift: Array, order: Order, scores: Array, first
             put_in_order(products, order, scores, t, book)
 
 
-MAX_STREAMS = 4
-"""The most of an `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
+MAX_STREAMS = 4  # The most of an `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)
 _products = make_stream_products(MAX_STREAMS)
 
-Mixtures = tuple[Array, Array]
-"""Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""
+Mixtures = tuple[Array, Array]  # Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])
 
 
 @njit(nogil=True, cache=True)

@@ -3,8 +3,6 @@
 Layouts as in `kernels`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
@@ -19,8 +17,7 @@ from profiler.arrays import Array, ArrayError
 
 _panel = make_panel(1)
 
-Lists = tuple[Array, Array, Array]
-"""`start`, `items` and `lanes` of `shortlists`."""
+Lists = tuple[Array, Array, Array]  # `start`, `items` and `lanes` of `shortlists`
 Listed = tuple[Array, Array, Array]
 """The listed densities of each frame, codebook and stream: (index, kept, count).
 

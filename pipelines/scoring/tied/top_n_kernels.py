@@ -5,8 +5,6 @@ Partial distance elimination (`bounded`) computes only the densities that can be
 Layouts as in `kernels`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,8 +20,7 @@ from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part
 
-LANE_BOUND = 6
-"""Up to this many are found by lane maxima: beyond, their bound lets too many through."""
+LANE_BOUND = 6  # Up to this many are found by lane maxima: beyond, their bound lets too many through
 
 
 @njit_part
@@ -180,8 +177,7 @@ def mix_kept(
                 mix_rows(factors, places, keep, row, width, out, s > 0)
 
 
-MAX_BOUNDED = 16
-"""Densities kept of which the worst is found quickly; with more, no density is eliminated."""
+MAX_BOUNDED = 16  # Densities kept of which the worst is found quickly; with more, no density is eliminated
 
 
 @njit(nogil=True, cache=True)

@@ -59,8 +59,7 @@ STATES, SENONES, FRAMES = 300, 20, 48
 WORDS: Final = ("a", "b", "c")
 CHOSEN: Final = Search(beam=8.0, max_active=100, min_active=5)
 """Settings with which all rules of pruning act on such a graph."""
-NEAR: Final = 1e-3
-"""Nat by which costs may differ: the order of sums is the same, and their rounding should be."""
+NEAR: Final = 1e-3  # Nat by which costs may differ: the order of sums is the same, and their rounding should be
 
 
 def agrees(device: Device) -> bool:

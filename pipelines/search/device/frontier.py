@@ -22,19 +22,13 @@ from profiler.arrays import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK_FRAMES = 64
-"""Frames of one call at most: bounds the back-pointers that lie on the device."""
-NOBODY, STAYED = -1, -2
-"""Arc of a back-pointer where there is no token, and where its utterance is over."""
-PLACE_BITS = 20
-"""Of a key: room for a million arcs of an utterance in a frame."""
+BLOCK_FRAMES = 64  # Frames of one call at most: bounds the back-pointers that lie on the device
+NOBODY, STAYED = -1, -2  # Arc of a back-pointer where there is no token, and where its utterance is over
+PLACE_BITS = 20  # Of a key: room for a million arcs of an utterance in a frame
 MAX_PLACES = 1 << PLACE_BITS
-LATEST = (1 << 63) - 1
-"""Later than any key: no arc has come into this state."""
-TAGS = 1 << (63 - 32 - PLACE_BITS - 1)
-"""Frames whose keys differ; then the table of keys is cleared."""
-CHOOSING = 2
-"""Frames before one is held as a graph."""
+LATEST = (1 << 63) - 1  # Later than any key: no arc has come into this state
+TAGS = 1 << (63 - 32 - PLACE_BITS - 1)  # Frames whose keys differ; then the table of keys is cleared
+CHOOSING = 2  # Frames before one is held as a graph
 COUNTS = ("alive", "arcs", "senones", "full")
 
 

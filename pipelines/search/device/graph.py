@@ -4,8 +4,6 @@ Every emitting arc and self-loop is joined with every path of epsilon arcs behin
 compiled graphs (some tenth more arcs). A token's history still names the arcs of the original graph.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +12,10 @@ from pipelines.search.graph.openfst import ranges
 from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.arrays import F32, I8, I32, I64, Array
 
-LONGEST_PATH = 64
-"""Epsilon arcs in a row; more are a cycle."""
-MAX_PATHS = 1 << 23
-"""Of epsilon arcs, kept in 56 bytes each; the largest graphs of words have a tenth of these."""
-MAX_ARCS = 1 << 30
-"""Direct arcs are numbered in 32 bits."""
-ARC_BYTES = 17
-"""Of a direct arc on the device: target, label, weight with and without penalty, words."""
+LONGEST_PATH = 64  # Epsilon arcs in a row; more are a cycle
+MAX_PATHS = 1 << 23  # Of epsilon arcs, kept in 56 bytes each; the largest graphs of words have a tenth of these
+MAX_ARCS = 1 << 30  # Direct arcs are numbered in 32 bits
+ARC_BYTES = 17  # Of a direct arc on the device: target, label, weight with and without penalty, words
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,6 @@ Back-pointers that have come down are taken into a history of the original graph
 decoder (`kernels.history`); only tokens that a block's last ones stem from get entries.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba
@@ -19,8 +17,7 @@ from pipelines.search.kernels.history import append
 from pipelines.search.words import Word, WordTracer, collect_paths
 from profiler.arrays import F32, I32, I64, Array, ArrayError, check, check_indices
 
-FIRST_HISTORY = 1 << 16
-"""Entries (12 bytes) that a history starts with; it grows and is collected as needed."""
+FIRST_HISTORY = 1 << 16  # Entries (12 bytes) that a history starts with; it grows and is collected as needed
 
 
 class UtteranceHistory:

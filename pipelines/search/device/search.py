@@ -56,10 +56,8 @@ def guarded(device: Device) -> Iterator[None]:
 
 FIRST_ROOM = Room(1024, 4096)
 """The least that there is room for; it grows in steps of two, and is kept for the next utterance."""
-SPARE = 1.5
-"""When the room is reduced, it keeps this factor times the tokens and arcs of the last block."""
-MOST_FRONTIERS = 4
-"""Sizes of room that stay on the device: what speech goes back and forth between."""
+SPARE = 1.5  # When the room is reduced, it keeps this factor times the tokens and arcs of the last block
+MOST_FRONTIERS = 4  # Sizes of room that stay on the device: what speech goes back and forth between
 LAUNCHES = "the host gives work to the device here and computes nothing itself"
 KEEPS = "following back-pointers is one scattered load after another, each decided by the one before"
 ASKS = "the arcs of the live tokens are looked through in numpy, only where a scorer wants to know"
@@ -77,8 +75,7 @@ class BatchSearch(ABC):
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`; DeviceError
     where it has too little memory. A subclass has `utterances`: what has come of each."""
 
-    known: ClassVar[Mapping[str, tuple[str, ...]]]
-    """Its stages, and their work counts."""
+    known: ClassVar[Mapping[str, tuple[str, ...]]]  # Its stages, and their work counts
     beam: float
 
     def __init__(self, graph: Graph, work: DeviceWork, batch: int) -> None:

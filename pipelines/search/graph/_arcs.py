@@ -4,8 +4,6 @@ Shapes: n states, m arcs; `first` int64 [n + 1] are offsets into the arcs, `body
 OpenFst vector file: per state its final weight, its number of arcs (64 bits) and four words per arc.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

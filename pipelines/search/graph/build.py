@@ -35,8 +35,7 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     import kaldifst
 
-COMPILER_VERSION = 3
-"""Raised whenever the same inputs would give another graph; part of the cache key."""
+COMPILER_VERSION = 3  # Raised whenever the same inputs would give another graph; part of the cache key
 MAX_PHONES = 5_000_000
 """Of all pronunciations that are put together, each as often as its word can be said: it bounds the memory."""
 MAX_GRAMMAR_STATES = 500_000

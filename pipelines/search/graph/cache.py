@@ -5,8 +5,6 @@ build the same graph; the finished file is renamed into place. A graph that anot
 its pages stay with that process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json
@@ -33,8 +31,7 @@ try:
 except ImportError:  # Windows: two builds at once both do the work, and one of them stays
     fcntl = None  # type: ignore[assignment]
 
-LARGEST_FILE = 1 << 30
-"""Of a model's files that are hashed; no definition of senones comes near."""
+LARGEST_FILE = 1 << 30  # Of a model's files that are hashed; no definition of senones comes near
 LARGEST = {
     "dictionary": dictionary.MAX_FILE_BYTES,
     "language_model": arpa.MAX_BYTES,

@@ -5,8 +5,6 @@ process (`python -m pipelines.search.graph.compile`) it can be killed at any mom
 child reports its steps as JSON lines on stdout and ends when its stdin closes, so that it never outlives the parent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -31,8 +29,7 @@ from profiler.process.children import read_arguments
 
 Progress = Callable[[str, float | None], None]
 Compiler = Callable[[Recipe, Callable[[str, float], None]], Graph]
-MODULE = "pipelines.search.graph.compile"
-"""What the child runs: a module whose `main` is this one's, with a compiler."""
+MODULE = "pipelines.search.graph.compile"  # What the child runs: a module whose `main` is this one's, with a compiler
 POLL_S = 0.05
 MEMORY_BYTES = 4 << 30
 """What the compiler may take: enough for every vocabulary that ships, and little enough for a small machine."""

@@ -9,8 +9,6 @@ A place is a pair of a state of the given transducer and a number `held` that sa
 which left context; `key` = state * span + held. Places are numbered in the order in which they are found.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba

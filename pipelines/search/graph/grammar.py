@@ -10,8 +10,6 @@ takes the better of an n-gram and its back-off path; exact would be failure arcs
 copies of the shorter history (Allauzen, Mohri & Roark 2003). An n-gram that can never win is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import log
 
@@ -27,8 +25,7 @@ from profiler.plain import one_line
 MAX_STATES, MAX_ARCS = 200_000, 500_000
 """Of the acceptor as it is laid down. Words of phrases are states, words of lists are arcs; more than these are
 beyond what a graph can be compiled of (`pipelines.search.graph.build`). Rules that are used in rules multiply."""
-GROWTH, SLACK = 4, 5000
-"""Determinisation may make GROWTH states of one, plus SLACK in all; a word list makes fewer."""
+GROWTH, SLACK = 4, 5000  # Determinisation may make GROWTH states of one, plus SLACK in all; a word list makes fewer
 _HALF = -log(0.5)
 
 

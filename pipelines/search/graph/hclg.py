@@ -5,8 +5,6 @@ probabilities among them. A state's self-loop becomes that of the packed graph. 
 that of its label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,8 +26,7 @@ from profiler.arrays import Bool
 from profiler.files.inputs import open_input, there
 from profiler.plain import one_line
 
-LARGEST = 512 << 20
-"""Bytes of a graph; reading one takes some six times as much memory."""
+LARGEST = 512 << 20  # Bytes of a graph; reading one takes some six times as much memory
 NO_WORDS = MARKS | {"!sil", "<sil>", "#0"}
 """Words of Kaldi's recipes that no hypothesis has, in lower case."""
 OWN = ("grammar", "language_model", "dictionary")

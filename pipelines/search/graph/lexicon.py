@@ -6,8 +6,6 @@ disambiguation symbol. The comparison is by *base* phone: the tying of triphones
 words that differ in it alone would make the graph nondeterminisable.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +17,7 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, POSITIONS, SINGLE, ModelDefinition
 from pipelines.search.graph.openfst import Fst, from_arcs
 
-Arc = tuple[int, int, int, float, int]
-"""Source, input label, output label, weight, target."""
+Arc = tuple[int, int, int, float, int]  # Source, input label, output label, weight, target
 
 
 @dataclass(frozen=True)

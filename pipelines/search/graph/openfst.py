@@ -31,16 +31,14 @@ _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the res
 
 _INPUT_SYMBOLS, _OUTPUT_SYMBOLS, _ALIGNED = 0x1, 0x2, 0x4
 _FLAGS = _INPUT_SYMBOLS | _OUTPUT_SYMBOLS | _ALIGNED
-_ALIGNED_VERSION, _ALIGNMENT = 1, 16
-"""Version and bytes of const files whose parts are aligned."""
+_ALIGNED_VERSION, _ALIGNMENT = 1, 16  # Version and bytes of const files whose parts are aligned
 _SYMBOLS_MAGIC = 2125658996
 _SYMBOLS, _COUNTS, _LENGTH, _NUMBER = map(struct.Struct, ("<ii", "<qq", "<i", "<q"))
 _CONST_STATE = np.dtype([("final", "<f4"), ("first", "<u4"), ("arcs", "<u4"), ("in", "<u4"), ("out", "<u4")])
 """Of const files; the last two count epsilons."""
 _CONST_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("target", "<i4")])
 
-LABELS = 1 << 31
-"""Labels, states and arcs are int32."""
+LABELS = 1 << 31  # Labels, states and arcs are int32
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """What decides which graph comes out: the settings, and the files that they name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

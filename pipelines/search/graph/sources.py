@@ -1,7 +1,5 @@
 """What a graph can say: words with pronunciations, and G, from a language model or a grammar."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +21,8 @@ from profiler.plain import one_line
 JSGF_SUFFIXES = (".jsgf", ".gram")
 MARKS = frozenset({"<s>", "</s>", "<unk>", "<eps>"})
 """Entries of language models and dictionaries that are no words, in lower case."""
-FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")
-"""How noises and silence are written there."""
-NOTED = 8
-"""Words that a note names."""
+FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")  # How noises and silence are written there
+NOTED = 8  # Words that a note names
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ senones, or by a senone and by an epsilon, is split so that its self-loop belong
 transition probabilities are added; states are numbered so that those with epsilon arcs come first.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +12,7 @@ import numpy as np
 from pipelines.search.graph.openfst import Fst, from_arcs, ranges, reached
 from profiler.arrays import F32, I32
 
-COPY_ARCS = 2
-"""A split state with at most this many arcs is copied; a larger one is reached by an epsilon."""
+COPY_ARCS = 2  # A split state with at most this many arcs is copied; a larger one is reached by an epsilon
 MAX_FOLDS = 4
 
 

@@ -20,12 +20,10 @@ from profiler.arrays import F32, I32, U8, U16, Array, Bool
 from profiler.errors import BadInput
 from profiler.files import cache
 
-VERSION = 4
-"""Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
+VERSION = 4  # Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread
 
 
-Pronunciations = Sequence[Sequence[tuple[int, ...]]]
-"""Of each word, as phone numbers."""
+Pronunciations = Sequence[Sequence[tuple[int, ...]]]  # Of each word, as phone numbers
 
 
 class GraphError(BadInput):

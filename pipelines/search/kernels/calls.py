@@ -4,8 +4,6 @@ The arrays cross as a `table` of addresses, everything else in plain tuples: num
 Python, which makes a call two to three times as slow (ten arrays: 1.2 µs instead of 0.5).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.search.kernels import epsilon, layout, pruning, token_passing
@@ -17,10 +15,8 @@ from profiler.process.numba_flags import njit_called, njit_inlined, njit_inner
 from profiler.recording.kernel_spans import now_ns, put, put_open
 from profiler.recording.layout import Lent
 
-Recording = tuple[Lent, Steps, int]
-"""Where spans go: a lent ring, the stages, and when the call was made (ns)."""
-Advanced = tuple[int, int]
-"""Frames done so far, and why it stopped."""
+Recording = tuple[Lent, Steps, int]  # Where spans go: a lent ring, the stages, and when the call was made (ns)
+Advanced = tuple[int, int]  # Frames done so far, and why it stopped
 
 
 @njit_inlined

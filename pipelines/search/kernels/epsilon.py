@@ -1,7 +1,5 @@
 """Epsilon closure of a frame's tokens, compiled; `token_passing` says by what rules."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +11,7 @@ from pipelines.search.kernels.layout import Arrays, Emitting, Index, Numbers, To
 from profiler.arrays import I32
 from profiler.process.numba_flags import njit_inlined, njit_inner
 
-AHEAD = 4
-"""Queued tokens between the prefetch of one's arcs and its turn."""
+AHEAD = 4  # Queued tokens between the prefetch of one's arcs and its turn
 
 
 class Front(NamedTuple):

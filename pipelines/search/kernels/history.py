@@ -4,8 +4,6 @@ History is int32 [capacity, 3]: previous entry (-1: none), arc (-1: none), frame
 Alternatives (`lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry), ascending, with costs.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -5,8 +5,6 @@ inspects each in every call, which waits for memory after scoring has emptied th
 the arrays, and checks them when it makes the table.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

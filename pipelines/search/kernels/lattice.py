@@ -11,8 +11,6 @@ Word posteriors: F. Wessel, R. Schlueter, K. Macherey, H. Ney, "Confidence measu
 speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 2001.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A token keeps its place as long as it lives. Places [0, N) have their arcs liste
 long as the graph can ever need. Indices are unsigned where they can be, which spares Python's rule for negative ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, get_type_hints
@@ -31,10 +29,8 @@ DONE, NEED_HISTORY, NO_TOKENS, ENDLESS, MISFIT = range(5)
 INFINITY = np.float32(np.inf)
 LARGEST = np.float32(1e30)
 """Of a weight or a score's gain: a path over a hundred million of them still adds up to a number."""
-MAX_EPSILONS = 1 << 25
-"""Epsilon arcs gone over in one frame, beyond which they are taken to have no end."""
-BINS = 512
-"""Of the histogram that finds the cutoff for max_active before an exact selection."""
+MAX_EPSILONS = 1 << 25  # Epsilon arcs gone over in one frame, beyond which they are taken to have no end
+BINS = 512  # Of the histogram that finds the cutoff for max_active before an exact selection
 # How a token came about in the last frame, where it is not the number of a listed emitting arc.
 BY_LOOP, BY_ENTRY = -1, -2
 
@@ -205,7 +201,5 @@ KINDS: Final[Mapping[str, tuple[DTypeLike, ...]]] = MappingProxyType(
 )
 """What the columns of each group of `Arrays` hold; of several numbers, an item is a row."""
 
-Index = int | np.int32
-"""A place, an arc, a frame or an entry of the history, as a kernel has it at hand."""
-Steps = tuple[int, int, int, int, int]
-"""The stages of emit, epsilon, prune, lattice and rank."""
+Index = int | np.int32  # A place, an arc, a frame or an entry of the history, as a kernel has it at hand
+Steps = tuple[int, int, int, int, int]  # The stages of emit, epsilon, prune, lattice and rank

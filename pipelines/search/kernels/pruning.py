@@ -4,8 +4,6 @@ The cutoff is Kaldi's (FasterDecoder::GetCutoff). A token over it keeps its plac
 and a path that comes back finds its arcs still listed; once a quarter of the places is dead, all lists are closed up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.search.kernels import layout
@@ -16,8 +14,7 @@ from profiler.arrays import F32, I64
 from profiler.process.numba_flags import njit_inner, njit_reducing
 from profiler.recording.kernel_spans import now_ns
 
-DEAD_SHARE = 4
-"""One in DEAD_SHARE places may be dead before the lists are compacted."""
+DEAD_SHARE = 4  # One in DEAD_SHARE places may be dead before the lists are compacted
 
 
 @njit_inner

@@ -1,7 +1,5 @@
 """The tokens by state: a sparse set (Briggs & Torczon 1993), compiled. Its initial content does not matter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from profiler.arrays import U32

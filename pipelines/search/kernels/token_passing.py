@@ -7,8 +7,6 @@ first computes all arcs' costs in one pass, knows the exact cutoff for the next 
 touches only arcs that pass. The history holds only arcs with a word or into a phone's first state.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.search.kernels import layout, sparse_set
@@ -18,8 +16,7 @@ from pipelines.search.kernels.pruning import below
 from profiler.arrays import F32, I32, U8, U32
 from profiler.process.numba_flags import njit_inner, njit_reducing
 
-AHEAD = 16
-"""Arcs between the prefetch of a target's slot and its use."""
+AHEAD = 16  # Arcs between the prefetch of a target's slot and its use
 
 
 @njit_inner

@@ -26,14 +26,12 @@ from profiler.session.reader import Session
 CELL_FRAMES: Final = 16
 """A block of the default size: the shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
 
-MAX_CELLS: Final = 800
-"""More cells than these are not resampled in reasonable time; cells then become longer."""
+MAX_CELLS: Final = 800  # More cells than these are not resampled in reasonable time; cells then become longer
 
 PIECE: Final = 1 << 18
 """Spans that are sorted out at once: some 25 MB of room. Of two arms of an hour there are millions."""
 
-Key = tuple[str, int]
-"""An utterance: its name, and which of the files of that name (0 for the first)."""
+Key = tuple[str, int]  # An utterance: its name, and which of the files of that name (0 for the first)
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,7 @@ class Arm:
     name: str
     session: Session
     utterances: tuple[Utterance, ...]
-    epoch: int | None = None
-    """The configuration epoch of an interleaved arm; None for a whole session."""
+    epoch: int | None = None  # The configuration epoch of an interleaved arm; None for a whole session
 
     @property
     def config(self) -> dict[str, Any]:
@@ -138,8 +135,7 @@ class Times:
     """
 
     stages: dict[str, Array]
-    by_utterance: Array
-    """Own time, float64 [repeats, utterances]."""
+    by_utterance: Array  # Own time, float64 [repeats, utterances]
 
     @property
     def repeats(self) -> int:

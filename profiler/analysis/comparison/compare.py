@@ -31,17 +31,13 @@ B_FASTER: Final = "B faster"
 NO_DIFFERENCE: Final = "no difference"
 UNDECIDED: Final = "undecided"
 
-EQUAL: Final = (0.98, 1.02)
-"""An interval within these ratios is no difference that matters."""
-
-LEVEL: Final = 0.05
-"""Of false findings: for the overall ratio, and for all stages together (adjusted)."""
+EQUAL: Final = (0.98, 1.02)  # An interval within these ratios is no difference that matters
+LEVEL: Final = 0.05  # Of false findings: for the overall ratio, and for all stages together (adjusted)
 
 CALIBRATION_APART: Final = 0.05
 """A roof that differs by more between two sessions says that the machine was not the same."""
 
-PEAKS_APART: Final = 2
-"""Of ±127: peaks of one sound differ by less where another version has decoded or resampled it."""
+PEAKS_APART: Final = 2  # Of ±127: peaks of one sound differ by less where another version has decoded or resampled it
 
 MACHINE: Final = {
     "host": "host",

@@ -26,8 +26,7 @@ ANSWERED_BY: Final = {
 }
 """The parts of a cost law (LAW_PARTS) whose change a stage of that verdict follows."""
 
-SAME: Final = 0.1
-"""Ratios within 10 % are the same answer: roofs are measured to a few per cent, laws are models."""
+SAME: Final = 0.1  # Ratios within 10 % are the same answer: roofs are measured to a few per cent, laws are models
 
 
 @dataclass(frozen=True, slots=True)

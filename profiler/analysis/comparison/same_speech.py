@@ -6,8 +6,6 @@ other programs. It does not know what is slower (clock rate, another program for
 came after the other; an A/B in turns (`arms.arms_of`) does, and is used where the session has it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -24,14 +22,9 @@ from profiler.errors import BadInput
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
-UNIT: Final = round(1 / FRAME_S)
-"""Frames that count together: a second."""
-
-MIN_UNITS: Final = 4
-"""Seconds from which an interval is given; the percentiles of fewer lie within their extremes."""
-
-MAX_UNITS: Final = 100
-"""Number of latest units (seconds) that count: enough to resolve 1 %, and fast to resample."""
+UNIT: Final = round(1 / FRAME_S)  # Frames that count together: a second
+MIN_UNITS: Final = 4  # Seconds from which an interval is given; the percentiles of fewer lie within their extremes
+MAX_UNITS: Final = 100  # Number of latest units (seconds) that count: enough to resolve 1 %, and fast to resample
 
 A, B = 1, 2
 

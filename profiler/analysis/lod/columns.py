@@ -13,17 +13,11 @@ import numpy as np
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
 
-Values = Array | FrameRow
-"""One value per frame: both give arrays for slices."""
+Values = Array | FrameRow  # One value per frame: both give arrays for slices
 
-FACTOR = 16
-"""Blocks of one level that make a block of the next."""
-
-PIECE = 1 << 15
-"""Frames of a row that are looked at in one go: a quarter of a megabyte."""
-
-BLOCKS_PER_COLUMN = 2
-"""A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
+FACTOR = 16  # Blocks of one level that make a block of the next
+PIECE = 1 << 15  # Frames of a row that are looked at in one go: a quarter of a megabyte
+BLOCKS_PER_COLUMN = 2  # A level is used while at least this many of its blocks fall into a column (edge error < 1/2)
 
 TOUCHED = 1e-6
 """Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""

@@ -28,15 +28,13 @@ BLOCK_COLUMNS = 4
 
 QUANTILE = 0.95
 
-ROUNDED = 1e-9
-"""Share of a doubling by which the frames of a column may be off."""
+ROUNDED = 1e-9  # Share of a doubling by which the frames of a column may be off
 
 KEPT_FROM = 64
 """Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
 
 
-AT_ONCE_FRAMES = 1 << 16
-"""Frames whose quantiles are worked out in one go: less than a millisecond."""
+AT_ONCE_FRAMES = 1 << 16  # Frames whose quantiles are worked out in one go: less than a millisecond
 
 
 def block_frames(frames: float, columns: int) -> int:

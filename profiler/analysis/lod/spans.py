@@ -17,11 +17,8 @@ from profiler.session.format.grow import Growing, sweep
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
-CHUNK: Final = 8
-"""Spans whose sums are kept together."""
-
-AT_ONCE: Final = 1 << 16
-"""Spans taken in at once: bounds the temporary arrays to some megabytes."""
+CHUNK: Final = 8  # Spans whose sums are kept together
+AT_ONCE: Final = 1 << 16  # Spans taken in at once: bounds the temporary arrays to some megabytes
 
 KINDS: Final = (*GROUPS, "odd")
 """What a span is shown as: its group; blocks (`decode`) are `odd` in turns, so that neighbours are seen as two."""

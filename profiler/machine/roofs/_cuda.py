@@ -1,7 +1,5 @@
 """Kernels that measure an NVIDIA GPU from inside: loads of which each waits for the one before, and barriers."""
 
-from __future__ import annotations
-
 from numba import cuda
 
 from profiler.arrays import I32

@@ -9,11 +9,8 @@ import numpy as np
 
 from profiler.arrays import Array
 
-HORNER_TERMS = 16
-"""Multiply-adds per element of `fma_vector`, enough to hide the load and the store."""
-
-SCALAR_CHAINS = 8
-"""Independent sums in `fma_scalar`: two FMA units with a latency of four cycles need eight."""
+HORNER_TERMS = 16  # Multiply-adds per element of `fma_vector`, enough to hide the load and the store
+SCALAR_CHAINS = 8  # Independent sums in `fma_scalar`: two FMA units with a latency of four cycles need eight
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -73,8 +70,7 @@ ROUNDER = np.float32(12582912.0)
 """1.5·2^23: added to a small float, it leaves the nearest whole number in the lowest bits."""
 
 MANTISSA_BITS = 23
-LOG_PIVOT = np.int32(0x3F3504F3)
-"""The bits of √½; mantissas are taken from there to √2, around 1."""
+LOG_PIVOT = np.int32(0x3F3504F3)  # The bits of √½; mantissas are taken from there to √2, around 1
 
 # Taylor's coefficients: the speed is that of any polynomial of this degree, the accuracy 1e-6.
 EXP_2, EXP_3, EXP_4, EXP_5 = (np.float32(1 / f) for f in (2.0, 6.0, 24.0, 120.0))

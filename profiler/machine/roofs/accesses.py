@@ -22,8 +22,7 @@ OTHERS_BYTES: Final = 16 << 20
 """Of so much every AFTER_BYTES are others than the ones before: the same ones would stay in a cache."""
 
 
-ACCESSES: Final = 1 << 12
-"""Accesses of one repeat."""
+ACCESSES: Final = 1 << 12  # Accesses of one repeat
 
 
 def steps() -> list[Step]:

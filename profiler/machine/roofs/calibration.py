@@ -32,8 +32,7 @@ from profiler.process import children
 MODULE: Final = "profiler.machine.roofs.torch"
 DEVICE: Final = "device"
 
-SILENCE_SECONDS: Final = 120.0
-"""Importing torch from a cold disk takes up to a minute; a step, seconds."""
+SILENCE_SECONDS: Final = 120.0  # Importing torch from a cold disk takes up to a minute; a step, seconds
 
 
 @dataclass
@@ -93,19 +92,13 @@ def measure(
     return answer
 
 
-METHOD: Final = 34
-"""Counted up when a figure is measured differently, so that cached ones are taken again."""
+METHOD: Final = 34  # Counted up when a figure is measured differently, so that cached ones are taken again
 
 BUSY_SECONDS: Final = 600.0
 
-RUN: Final = "run"
-"""The part of the calibration that this process takes itself."""
-
-EACH_UP_TO: Final = 4
-"""Every thread count is measured up to this one; from there the powers of two, and all cores."""
-
-BUILD: Final = ("numpy", "numba", "torch")
-"""Libraries whose version decides what the roofs are."""
+RUN: Final = "run"  # The part of the calibration that this process takes itself
+EACH_UP_TO: Final = 4  # Every thread count is measured up to this one; from there the powers of two, and all cores
+BUILD: Final = ("numpy", "numba", "torch")  # Libraries whose version decides what the roofs are
 
 
 @dataclass

@@ -22,25 +22,21 @@ from profiler.machine.roofs.table import BANDWIDTH, LATENCY, NOMINAL_DTYPE, OVER
 from profiler.machine.roofs.timing import Effort, Task, Work, is_steady, roof_of
 
 SMALLEST_BYTES: Final = 16 << 10
-BEYOND_CACHE: Final = 4
-"""The ladder ends at four times the last-level cache: what stays cached there no longer shows."""
+BEYOND_CACHE: Final = 4  # The ladder ends at four times the last-level cache: what stays cached there no longer shows
 
 RUN_BYTES: Final = 256 << 20
 """The last rung of a run's own ladder; a calibration goes on. Filling and reading 2 GiB takes seconds, and where few
 cores share 480 MiB of cache with a server's others, 128 MiB came as slowly (`asrscope calibrate` prints the ladder)."""
 
-ASSUMED_CACHE_BYTES: Final = 32 << 20
-"""Last-level cache where the system does not tell it."""
+ASSUMED_CACHE_BYTES: Final = 32 << 20  # Last-level cache where the system does not tell it
 
 QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
-GEMM_SIZE: Final = 512
-"""Large enough for 97 % of the rate of 1024³, and eight times as often timed."""
+GEMM_SIZE: Final = 512  # Large enough for 97 % of the rate of 1024³, and eight times as often timed
 
 GEMV_SIZE: Final = 384
 """A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""
 
-VECTOR: Final = 2048
-"""Float32 elements of the arithmetic kernels: two arrays of 8 KiB fit into any L1."""
+VECTOR: Final = 2048  # Float32 elements of the arithmetic kernels: two arrays of 8 KiB fit into any L1
 NUMPY_VECTOR: Final = 8192
 """The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
 
@@ -51,8 +47,7 @@ RECHECK_TOLERANCE: Final = 0.03
 
 BUDGET_SECONDS: Final = 3.5
 """A run's quick plan takes more rounds until then; what remains after that takes under a second."""
-PATIENCE_SECONDS: Final = 90.0
-"""The same for a calibration; undisturbed, one thread count takes 12 s."""
+PATIENCE_SECONDS: Final = 90.0  # The same for a calibration; undisturbed, one thread count takes 12 s
 
 VISITS: Final = (0.0, 0.8, 0.9, 1.0)
 """The progress bar between the visits of a calibration, which comes back to what another program disturbed; bursts

@@ -35,19 +35,14 @@ ELEMENTS: Final = 1 << 24
 LEAST_BEYOND: Final = 0.05
 """Share of a pass: an exponential that takes less than this beyond its traffic counts as free."""
 
-READ_BYTES: Final = 1 << 30
-"""What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s."""
+READ_BYTES: Final = 1 << 30  # What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s
 
 PLACES: Final = 512
 """Where the passes over a small set begin, at most: as many as a device has under way at once, so that no two of them
 read the same at the same time, which caches would give both for the price of one."""
-LINE: Final = 32
-"""Values of a line of memory."""
-
-SMALL: Final = 64
-"""Values that a kernel has when the launch is what takes the time."""
-IN_A_GRAPH: Final = 100
-"""Kernels of a graph: enough that its launch costs little."""
+LINE: Final = 32  # Values of a line of memory
+SMALL: Final = 64  # Values that a kernel has when the launch is what takes the time
+IN_A_GRAPH: Final = 100  # Kernels of a graph: enough that its launch costs little
 
 LAUNCHES_LONG: Final = 10
 LAUNCHES_AHEAD: Final = 2
@@ -62,13 +57,9 @@ COPY_BYTES: Final = tuple(1 << power for power in range(12, 29, 2))
 
 CHASE_BYTES: Final = tuple(1 << power for power in range(16, 29, 2))
 """64 KiB … 256 MiB: from the memory of one multiprocessor to beyond the last cache."""
-IN_A_KERNEL: Final = 1 << 14
-"""Loads, or barriers, of one kernel: its launch is less than a hundredth of its time."""
-BARRIER_THREADS: Final = 448
-"""Of the thread block whose barriers are measured."""
-
-FREE_SHARE: Final = 0.25
-"""Part of a device's free memory that the ladder's arrays may take."""
+IN_A_KERNEL: Final = 1 << 14  # Loads, or barriers, of one kernel: its launch is less than a hundredth of its time
+BARRIER_THREADS: Final = 448  # Of the thread block whose barriers are measured
+FREE_SHARE: Final = 0.25  # Part of a device's free memory that the ladder's arrays may take
 
 METHOD: Final = 3
 """Counted up when a figure is measured differently, so that cached ones of machines with a device are taken again."""

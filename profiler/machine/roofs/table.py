@@ -20,11 +20,8 @@ KERNEL: Final = "kernel"
 LATENCY: Final = "latency"
 
 START: Final = "start"
-END: Final = "end"
-"""Phases of rows in a session: what its time is divided by, and what was measured again at its end."""
-
-LADDERS: Final = ("chase", "gather")
-"""Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
+END: Final = "end"  # Phases of rows in a session: what its time is divided by, and what was measured again at its end
+LADDERS: Final = ("chase", "gather")  # Names of the roofs of scattered accesses, each measured over a ladder of sizes
 
 AFTER_BYTES: Final = 8 << 20
 """What is read before a call that comes after other data: it fills a second cache, of 2 MiB or more on some. Of more
@@ -32,8 +29,7 @@ there is no more of a call to be pushed out."""
 
 NOMINAL_DTYPE: Final = "float32"
 
-DRIFT_TOLD: Final = 0.05
-"""Roofs that moved by more than this part since they were measured are worth a warning."""
+DRIFT_TOLD: Final = 0.05  # Roofs that moved by more than this part since they were measured are worth a warning
 
 MOST_GAIN: Final = 1.25
 LEAST_GAIN: Final = 0.5
@@ -41,8 +37,7 @@ LEAST_GAIN: Final = 0.5
 outside was disturbed, or its library ignored the number of threads."""
 
 LEAST: Final = 1e-3
-MOST: Final = 1e24
-"""Bounds of a sensible figure, in operations/s, bytes/s or ns; far beyond any machine's."""
+MOST: Final = 1e24  # Bounds of a sensible figure, in operations/s, bytes/s or ns; far beyond any machine's
 
 
 class Key(NamedTuple):
@@ -72,8 +67,7 @@ class Roof:
     low: float
     high: float
     unit: str
-    disturbed: bool = False
-    """Whether other programs had part of the processors all the while; not kept in sessions."""
+    disturbed: bool = False  # Whether other programs had part of the processors all the while; not kept in sessions
 
     @property
     def key(self) -> Key:
@@ -288,8 +282,7 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
-FLAT: Final = 0.12
-"""Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more."""
+FLAT: Final = 0.12  # Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more
 
 
 class Plateau(NamedTuple):

@@ -19,8 +19,7 @@ thread_clock: Callable[[], float] = time.thread_time
 REPEAT_SECONDS: Final = 0.004
 ROUNDS: Final = 9
 
-STEADY_SPREAD: Final = 0.1
-"""Rounds of an undisturbed machine differ by 1…5 % (of caches, up to 10 %)."""
+STEADY_SPREAD: Final = 0.1  # Rounds of an undisturbed machine differ by 1…5 % (of caches, up to 10 %)
 
 OWN_SHARE: Final = 0.95
 """A round in which the work had less of its processors than this was disturbed by another program."""
@@ -33,12 +32,10 @@ SLOW_END: Final = 0.75
 up to twice the time of the others. The fast end is the fastest: nothing makes a machine faster than it is."""
 
 QUICK_SECONDS: Final = 0.15
-PATIENT_SECONDS: Final = 0.6
-"""How long rounds are taken for one roof while another program disturbs them."""
+PATIENT_SECONDS: Final = 0.6  # How long rounds are taken for one roof while another program disturbs them
 
 UNITS: Final = {RATE: "op/s", BANDWIDTH: "B/s", OVERHEAD: "ns", KERNEL: "unit/s", LATENCY: "ns"}
-TIMES: Final = (OVERHEAD, LATENCY)
-"""Kinds whose figure is a time, so that less is better."""
+TIMES: Final = (OVERHEAD, LATENCY)  # Kinds whose figure is a time, so that less is better
 
 Task = Callable[[int], object]
 """Work that repeats itself the given number of times; what it returns is `Counted` or means nothing."""

@@ -21,16 +21,12 @@ from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
 from profiler.process.children import read_arguments
 
 DTYPES: Final = ("float32", "bfloat16", "float16", "int8")
-GEMM_SIZES: Final = (512, 1024)
-"""The faster of the two counts: kernels differ in what they like."""
+GEMM_SIZES: Final = (512, 1024)  # The faster of the two counts: kernels differ in what they like
 
 PROBE_SIZE: Final = 256
 PROBES: Final = 5
-FAST_SHARE: Final = 0.25
-"""A dtype below this part of float32's rate runs through a fallback without vector arithmetic."""
-
-VECTOR: Final = 1 << 15
-"""Elements of exp and log: 128 KiB, enough that the torch call costs little."""
+FAST_SHARE: Final = 0.25  # A dtype below this part of float32's rate runs through a fallback without vector arithmetic
+VECTOR: Final = 1 << 15  # Elements of exp and log: 128 KiB, enough that the torch call costs little
 
 VISITS: Final = 3
 

@@ -20,9 +20,7 @@ from profiler.files.paths import cache_dir
 
 FIRST_CAPACITY = 1024
 
-PAGES_FROM: Final = 1 << 15
-"""Bytes from which an array has pages of its own …"""
-
+PAGES_FROM: Final = 1 << 15  # Bytes from which an array has pages of its own …
 FILE_FROM: Final = 1 << 18  # … and from which they are those of a file
 
 DISK_SHARE: Final = 1 / 64

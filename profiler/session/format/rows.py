@@ -27,31 +27,23 @@ UTTERANCE: Final = (
 )
 CALIBRATION: Final = schema.CALIBRATION
 
-MAX_DURATION_NS: Final = 1 << 43
-"""2.4 hours; no single span is so long, and sums of such spans still fit 64 bits."""
+MAX_DURATION_NS: Final = 1 << 43  # 2.4 hours; no single span is so long, and sums of such spans still fit 64 bits
 
 MAX_START_NS: Final = 1 << 62
 
-MAX_JSON: Final = 1 << 24
-"""Characters; the words of three days. Decoded, JSON may weigh 20 times as much."""
+MAX_JSON: Final = 1 << 24  # Characters; the words of three days. Decoded, JSON may weigh 20 times as much.
 
 LONGEST_NAME: Final = 1 << 14
 """Characters of a name or a path: the longest path, each byte of which may be written as \\xff."""
 
 LONGEST_MARK: Final = schema.LONGEST_MARK
 
-MAX_IDS: Final = 1 << 16
-"""Spans name stage, lane and epoch in 16 bits."""
+MAX_IDS: Final = 1 << 16  # Spans name stage, lane and epoch in 16 bits
 
 MAX_STAGES: Final = 512
-MAX_LANES: Final = 64
-"""A run has some 40 stages on one to three lanes; views keep arrays for each."""
-
-MAX_SAMPLED: Final = 1 << 12
-"""Sampled quantities; a run has some 50."""
-
-LONGEST_AUDIO_S: Final = 1e8
-"""Three years; the frames of an utterance are counted in 32 bits."""
+MAX_LANES: Final = 64  # A run has some 40 stages on one to three lanes; views keep arrays for each
+MAX_SAMPLED: Final = 1 << 12  # Sampled quantities; a run has some 50
+LONGEST_AUDIO_S: Final = 1e8  # Three years; the frames of an utterance are counted in 32 bits
 
 Frame = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Words = tuple[tuple[str, Frame, Frame], ...]

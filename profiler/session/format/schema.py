@@ -13,27 +13,17 @@ from typing import Any, Final
 
 from profiler.session.errors import Damaged, plain
 
-APPLICATION_ID: Final = 0x41535253
-"""The letters ASRS in SQLite's application_id field (byte 68 of the file)."""
-
-VERSION: Final = 2
-"""The schema written here, in SQLite's user_version field (byte 60 of the file)."""
+APPLICATION_ID: Final = 0x41535253  # The letters ASRS in SQLite's application_id field (byte 68 of the file)
+VERSION: Final = 2  # The schema written here, in SQLite's user_version field (byte 60 of the file)
 
 BLOCK_RECORDS: Final = 1000
 """Small blocks of one owner are merged once they hold this many records: few enough to write twice, many
 enough to load fast. Merged blocks hold no fewer, but for the last one of a closed session."""
 
-BLOCK_SECONDS: Final = 0.05
-"""While recording, a block is what came within this time, so that a crash loses little."""
-
-MAX_BLOCK_RECORDS: Final = 1 << 16
-"""No writer makes longer blocks; a file that claims one is damaged."""
-
-SAMPLE_LAYOUT: Final = "<qd"
-"""One reading: t_ns and value, packed."""
-
-LONGEST_MARK: Final = 1 << 16
-"""Characters of a marker's text; of a longer one the beginning is stored."""
+BLOCK_SECONDS: Final = 0.05  # While recording, a block is what came within this time, so that a crash loses little
+MAX_BLOCK_RECORDS: Final = 1 << 16  # No writer makes longer blocks; a file that claims one is damaged
+SAMPLE_LAYOUT: Final = "<qd"  # One reading: t_ns and value, packed
+LONGEST_MARK: Final = 1 << 16  # Characters of a marker's text; of a longer one the beginning is stored
 
 STATES: Final = ("recording", "closed", "stopped", "failed", "crashed")
 

@@ -24,14 +24,10 @@ from profiler.session.format.schema import BLOCK_RECORDS, MAX_BLOCK_RECORDS
 from profiler.session.model import CounterTotal
 from profiler.spans import RECORD_BYTES, Recorder
 
-STEP_PAGES: Final = 2000
-"""Pages given back per transaction; a -wal of that many is checkpointed and used again."""
+STEP_PAGES: Final = 2000  # Pages given back per transaction; a -wal of that many is checkpointed and used again
+ROWS_AT_ONCE: Final = 100  # Small blocks of different owners per statement
 
-ROWS_AT_ONCE: Final = 100
-"""Small blocks of different owners per statement."""
-
-Execute = Callable[[str, Sequence[Any]], object]
-"""Runs a statement with its values, or has it wait for others."""
+Execute = Callable[[str, Sequence[Any]], object]  # Runs a statement with its values, or has it wait for others
 
 
 class Blocks:

@@ -8,8 +8,6 @@ the same scores. Where the input takes the latest i-vector (ReplaceIndex), that 
 The softmax at the end is left out: it takes the same from all senones of a frame.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple

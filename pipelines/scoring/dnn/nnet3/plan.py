@@ -8,8 +8,6 @@ Only every third frame of many nets is scored (frame subsampling), and most laye
 which a step is needed repeat with a period, and it is computed at no others.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,8 +64,7 @@ class Plan(NamedTuple):
     head: tuple[Step, ...]
     period: int
     subsampling: int
-    by_node: Mapping[str, Step]
-    """Steps by every node whose value they have."""
+    by_node: Mapping[str, Step]  # Steps by every node whose value they have
 
     def times(self, step: Step, begin: int, end: int) -> I64:
         """When `step` is needed for the frames begin … end − 1 of an utterance, ascending."""

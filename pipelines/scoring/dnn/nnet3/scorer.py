@@ -4,8 +4,6 @@ Frame skipping leaves out rows of scores: their last layers, from the last one t
 computed. Active senones are those of the last layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from pipelines.config import Config
@@ -18,8 +16,7 @@ from pipelines.scoring.dnn.scorer import HEADS, DnnScorer, Ready, try_out
 from pipelines.scoring.strategy import Cancelling, Progress, never, quietly
 from profiler.arrays import Array
 
-NEEDED = {"net": Dnn().net, "shrink": Dnn().shrink}
-"""The settings of `dnn` that leave the model's net as it is."""
+NEEDED = {"net": Dnn().net, "shrink": Dnn().shrink}  # The settings of `dnn` that leave the model's net as it is
 
 
 def own_net(model: AcousticModel) -> bool:

@@ -5,8 +5,6 @@ which layers there are, stages) belongs to `scoring.dnn.dense`. To add one: a `P
 configuration, a test.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from pipelines.scoring.dnn.products.base import Product

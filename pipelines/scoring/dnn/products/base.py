@@ -1,7 +1,5 @@
 """The interface of products, and what all of them compare before a kernel gets addresses."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
@@ -14,8 +12,7 @@ from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
 
 FLOAT32 = np.dtype(np.float32)
-FETCHED = 2
-"""Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
+FETCHED = 2  # Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)
 
 
 class Product(ABC):
@@ -26,12 +23,9 @@ class Product(ABC):
     Measured by `python -m tests.bench.constants --only products`."""
     into_rows: ClassVar[bool]
     """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
-    shape: tuple[int, int]
-    """Outputs, inputs + 1."""
-    nbytes: int
-    """Size of the stored parameters."""
-    held: int
-    """Weights that are multiplied."""
+    shape: tuple[int, int]  # Outputs, inputs + 1
+    nbytes: int  # Size of the stored parameters
+    held: int  # Weights that are multiplied
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """`weight` f32 [outputs, inputs + 1], the bias in the last column; it may be kept, never written.

@@ -1,7 +1,5 @@
 """Weights as they are, multiplied by the library's matrix product or by a plain loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import ClassVar

@@ -6,8 +6,6 @@ order of the loop, [panel of outputs, input, lane]; a library has to put them in
 costs it a fifth to two fifths of its speed at blocks of 16 to 64 frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ To each weight or block belongs a number of 16 bits, its input. Frames lie in th
 sum has to be folded. From what share of weights on either beats the library's dense product: `asrscope lab sparse`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
@@ -71,10 +69,8 @@ class _SparseProduct(Product):
     """Base of products that store only some of the weights."""
 
     into_rows: ClassVar[bool] = False
-    at_once: ClassVar[int]
-    """Frames for which the weights are read once."""
-    few: ClassVar[int]
-    """Frames up to which they do not lie in the lanes."""
+    at_once: ClassVar[int]  # Frames for which the weights are read once
+    few: ClassVar[int]  # Frames up to which they do not lie in the lanes
 
     def _hold(self, rows: Array, columns: Array, values: Array, count: int, name: str) -> None:
         """Keep what there is, row by row: `rows`, `columns` int64 [n], `values` f32 [n, …], of `count` rows."""
@@ -133,8 +129,7 @@ class _SparseProduct(Product):
 
 # -- row by row ------------------------------------------------------------------------------------
 
-ROW_VECTORS = 2
-"""Vectors of sixteen frames at once; four find less of their frames in the first cache."""
+ROW_VECTORS = 2  # Vectors of sixteen frames at once; four find less of their frames in the first cache
 _row_1, _row_2 = make_sparse_row(1), make_sparse_row(ROW_VECTORS)
 
 
@@ -228,8 +223,7 @@ class Csr(_SparseProduct):
 
 # -- blocks ----------------------------------------------------------------------------------------
 
-FEW = 8
-"""Frames up to which the outputs lie in the lanes."""
+FEW = 8  # Frames up to which the outputs lie in the lanes
 _few, _sixteen = make_block_tile((1, 2, 4, 8), True), make_block_tile([LANES], False)
 
 

@@ -21,8 +21,7 @@ from profiler.arrays import I32
 if TYPE_CHECKING:
     from torch import Tensor
 
-FIRST_ROOM = 1 << 15
-"""Tokens of an utterance that its lists have room for at first; a frame with more doubles them."""
+FIRST_ROOM = 1 << 15  # Tokens of an utterance that its lists have room for at first; a frame with more doubles them
 LEAST_HISTORY, MOST_HISTORY = 1 << 16, 1 << 22
 """Entries of an utterance's history at first: what a quarter of the free memory holds, between these."""
 ENTRY_BYTES = 12

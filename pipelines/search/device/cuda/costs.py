@@ -9,8 +9,6 @@ whose value decides what it does next, and at barriers. Not counted, and so not 
 on tokens is met, waits for the same key, threads without work.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final, NamedTuple
 
@@ -19,8 +17,7 @@ from pipelines.search.device.cuda.arrays import ARC_BYTES, ENTRY_BYTES
 from pipelines.search.graph.wfst import Graph
 from profiler.costs import BARRIER, CHASE, Accesses, Cost, Linear
 
-SECTOR: Final = 32.0
-"""Bytes that a scattered access moves at least, between a GPU's caches and memory."""
+SECTOR: Final = 32.0  # Bytes that a scattered access moves at least, between a GPU's caches and memory
 
 
 class _PhaseLaw(NamedTuple):

@@ -1,7 +1,5 @@
 """Entries of the history of the CUDA search: written for new tokens, and followed back along the best path."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import cuda
 

@@ -1,7 +1,5 @@
 """What numba's CUDA lacks, and its simulator too: the bits of a float32, exact products, the device's clock."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -19,8 +17,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 # A block is an utterance, and one of them is no mistake that numba has to warn of.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
 
-REGISTERS = 72
-"""Of a thread at most."""
+REGISTERS = 72  # Of a thread at most
 
 
 def kernel_function(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,8 +11,6 @@ Source: Chen, Luitjens, Xu, Wang, Povey & Khudanpur, A GPU-based WFST decoder wi
 the atomic minimum and the balanced arcs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import cuda
 
@@ -27,8 +25,7 @@ THREADS = 448
 
 # Shared integers of a thread block.
 _N, _ARCS, _M, _QUEUE, _OTHER, _USED, _LOW, _BEST, _INSIDE, _FOLLOWED, _STATUS, _CHOSEN, _RANK, _SHARED = range(14)
-BINS, GROUP = 256, 16
-"""Of the histogram over 8 bits of the costs, and bins that are summed together."""
+BINS, GROUP = 256, 16  # Of the histogram over 8 bits of the costs, and bins that are summed together
 _BINS_AND_SUMS = BINS + BINS // GROUP
 
 

@@ -1,23 +1,18 @@
 """What the CUDA search's kernels and the host agree on: arrays, what their rows are, and why a kernel stopped."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 from profiler.arrays import I32, I64
 
-FREE = (1 << 63) - 1
-"""Key of a state without a token; those of tokens are less."""
+FREE = (1 << 63) - 1  # Key of a state without a token; those of tokens are less
 ARC_MASK = (1 << 32) - 1
 START = ARC_MASK
 """In place of an arc: the token that an utterance begins with. Behind all arcs, a self-loop is n_arcs + state."""
 SIGN = 0x7FFFFFFF
-INFINITE_ORDER = 0x7F800000
-"""`order` of +inf."""
-LARGEST = np.float32(1e30)
-"""As `kernels.layout.LARGEST`: a score that gains more is no score."""
+INFINITE_ORDER = 0x7F800000  # `order` of +inf
+LARGEST = np.float32(1e30)  # As `kernels.layout.LARGEST`: a score that gains more is no score
 INFINITY = np.float32(np.inf)
 
 # Of an arc, in place of its word: it has one; the history holds it.

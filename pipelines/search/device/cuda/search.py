@@ -29,10 +29,8 @@ from profiler.spans import Cost, Lane, NullLane
 if TYPE_CHECKING:
     from torch import Tensor
 
-FIRST_PATH = 4096
-"""Entries of a path that a trace has room for at first."""
-UNSETTLED = 64
-"""Entries at the end of a path that are traced anew each time; those before are known already."""
+FIRST_PATH = 4096  # Entries of a path that a trace has room for at first
+UNSETTLED = 64  # Entries at the end of a path that are traced anew each time; those before are known already
 
 REST = "the launch of the kernel, and thread blocks whose utterance has ended while others go on"
 

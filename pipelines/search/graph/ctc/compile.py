@@ -7,8 +7,6 @@ epsilon; weights stay as they are. Output labels are those of words.txt in the f
 token + 1.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -35,10 +33,8 @@ from profiler.files.inputs import there
 
 MODULE: Final = "pipelines.search.graph.ctc.compile"
 LEXICON: Final = "lexicon.txt"
-MOST_UNITS: Final = 1 << 16
-"""Graphs have 16 bits for them."""
-SPACES: Final = (" ", "|")
-"""Units that nets for letters put out between words."""
+MOST_UNITS: Final = 1 << 16  # Graphs have 16 bits for them
+SPACES: Final = (" ", "|")  # Units that nets for letters put out between words
 
 
 def load_or_build(

@@ -4,8 +4,6 @@
 most probable words of the language model: words that it has already stay, so that it can be interrupted.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.resources
 import sys
@@ -19,8 +17,7 @@ from profiler.files import cache
 from profiler.process.children import read_arguments
 
 Progress = Callable[[str, float], None]
-EVERY = 500
-"""Words after which the table is written."""
+EVERY = 500  # Words after which the table is written
 
 
 def version() -> str:

@@ -5,8 +5,6 @@ in CMU's phones) or pieces of words, which spell them: pieces are joined in the 
 byte pair encoding does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, pairwise, product
 from typing import Final
@@ -28,12 +26,9 @@ IPA: Final[Mapping[str, tuple[str, ...]]] = {
     "TH": ("θ",), "UH": ("ʊ",), "UW": ("u",), "V": ("v",), "W": ("w",), "Y": ("j",), "Z": ("z",), "ZH": ("ʒ",),
 }  # fmt: skip
 """The phones of CMU's dictionary as the net of hama writes them."""
-MOST_VARIANTS = 8
-"""Pronunciations that one of the dictionary gives rise to."""
-MOST_MADE = 2000
-"""Words whose pronunciations are made although the dictionary has them: 45 s of work, kept afterwards."""
-WORD_START = "▁"
-"""What pieces of words begin a word with (SentencePiece)."""
+MOST_VARIANTS = 8  # Pronunciations that one of the dictionary gives rise to
+MOST_MADE = 2000  # Words whose pronunciations are made although the dictionary has them: 45 s of work, kept afterwards
+WORD_START = "▁"  # What pieces of words begin a word with (SentencePiece)
 
 
 def phonetic(units: Units) -> bool:

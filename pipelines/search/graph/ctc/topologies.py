@@ -5,8 +5,6 @@ at once. Topologies as in Laptev, Majumdar and Ginsburg, "CTC Variations Through
 (there correct-CTC), *compact*, *minimal*.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.models.ctc.layouts import Units
@@ -15,8 +13,7 @@ from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import GraphError
 from profiler.arrays import I32, I64, Array
 
-MOST_ARCS = 1 << 26
-"""Of a graph: 1 GiB, and a few times that to make it."""
+MOST_ARCS = 1 << 26  # Of a graph: 1 GiB, and a few times that to make it
 
 
 def apply(lg: Fst, units: Units, topology: str) -> Topology:

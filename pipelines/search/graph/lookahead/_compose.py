@@ -4,8 +4,6 @@ A state is a triple (state of HCL, state of G, pending). Pending is AFTER_WORD w
 it may not before the next word, or the label of a word that was already taken from G and is still ahead in HCL.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -18,12 +16,9 @@ AFTER_WORD, WITHIN = 0, -1
 DONE, ARCS, STATES, TABLE, LATER = range(5)
 """Why `expand` came back: all states have their arcs, one of the arrays is full, or it has done its share."""
 _EMPTY = -1
-_FEW = 8
-"""Weights that are added one by one; the sum of more is the difference of two sums."""
-_LEAST = 1e-8
-"""Of that difference to the sums: float64 has 1e-16."""
-_MORE = 8
-"""How much longer looking for a label in a state's arcs takes than looking at a bit."""
+_FEW = 8  # Weights that are added one by one; the sum of more is the difference of two sums
+_LEAST = 1e-8  # Of that difference to the sums: float64 has 1e-16
+_MORE = 8  # How much longer looking for a label in a state's arcs takes than looking at a bit
 
 
 class Graph(NamedTuple):

@@ -8,8 +8,6 @@ Schalkwyk, "A Generalized Composition Algorithm for Weighted Finite-State Transd
 are those of HCL and G.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,16 +22,12 @@ from pipelines.search.kernels.layout import ARC, STATE
 from profiler.arrays import F32, I32, I64, Array, Bool
 from profiler.errors import Cancelled
 
-FIRST_ROOM = 1 << 16
-"""States, and arcs, at first; the arrays grow by doubling."""
-SHARE = 1 << 17
-"""States between two looks at whether the work was cancelled."""
-MOST_ARCS = 1 << 27
-"""Of a composed graph: 2 GiB."""
+FIRST_ROOM = 1 << 16  # States, and arcs, at first; the arrays grow by doubling
+SHARE = 1 << 17  # States between two looks at whether the work was cancelled
+MOST_ARCS = 1 << 27  # Of a composed graph: 2 GiB
 MOST_TIMES, FEW_ARCS = 16, 1 << 19
 """How many times the arcs of both files that may be, from a small graph on: vosk-model-small-ko has 3.4 times them."""
-COLUMNS, BITS = 1024, 1 << 29
-"""States whose reach is kept as bits as well, and the most bits of all: 64 MiB."""
+COLUMNS, BITS = 1024, 1 << 29  # States whose reach is kept as bits as well, and the most bits of all: 64 MiB
 
 
 class Composed(NamedTuple):

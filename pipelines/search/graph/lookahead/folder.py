@@ -6,8 +6,6 @@ of its own, then for the output side whether there is a map of labels, the map, 
 and for each state which labels come first on its paths. Gr.fst has those labels, so the map is not used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +32,7 @@ from profiler.plain import one_line
 
 HCL, G, DISAMBIGUATION, WORDS = "HCLr.fst", "Gr.fst", "disambig_tid.int", "words.txt"
 PLACES = (HCL, f"graph/{HCL}")
-COMPOSER_VERSION = 2
-"""Part of the cache key: raise it when other graphs come out."""
+COMPOSER_VERSION = 2  # Part of the cache key: raise it when other graphs come out
 
 Progress = Callable[[str, float | None], None]
 
@@ -113,8 +110,7 @@ def _fit(path: Path, hcl: Fst, g: Fst, kaldi: Kaldi, symbols_of: I32, words: Seq
     hcl.ilabel = np.where(hcl.ilabel > 0, kaldi.pdfs[hcl.ilabel] + 1, 0).astype(np.int32)
 
 
-LARGEST = 1 << 30
-"""Bytes of a file."""
+LARGEST = 1 << 30  # Bytes of a file
 LARGEST_TEXT = 1 << 20
 KIND = "olabel_lookahead"
 _MAGIC = struct.pack("<i", 446681434)

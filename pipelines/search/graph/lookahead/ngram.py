@@ -7,8 +7,6 @@ contexts [S + 1] and of n-grams [F], int32; weights of contexts' backing off [S 
 parent is where it backs off to.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numba
@@ -20,8 +18,7 @@ from profiler.arrays import F32, I32, I64
 
 SOUND, CONTEXTS, FUTURES, FINALS, DEEP, WORDS = range(6)
 """What is wrong: the tree of contexts, the n-grams of the states, the final weights, too many words, the labels."""
-MOST_WORDS = 64
-"""Words of a context."""
+MOST_WORDS = 64  # Words of a context
 
 
 class Tree(NamedTuple):
@@ -164,8 +161,7 @@ def fill_arcs(
 
 
 VERSION = 4
-LARGEST_LABEL = 4_000_000
-"""As of symbol tables."""
+LARGEST_LABEL = 4_000_000  # As of symbol tables
 _WRONG = {
     CONTEXTS: "its tree of contexts is none",
     FUTURES: "its n-grams do not fit its states",
