@@ -37,6 +37,17 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(continuous, "pack", _packed_untied)
 
 
+def explain_briefly(patch: pytest.MonkeyPatch) -> None:
+    """Few rounds of few blocks; neither the size of caches nor other programs decide anything."""
+    from pipelines.experiments import explain, replays
+
+    patch.setattr(explain, "ROUNDS", 2)
+    patch.setattr(explain, "MOST_BLOCKS", 3)
+    patch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
+    patch.setattr(replays, "ELSEWHERE", 1)
+    patch.setattr(replays, "last_level_caches", lambda: (8 << 20, 1))
+
+
 _described, _versions, _mappings = cache(describe.describe), cache(describe.versions), cache(memory.mappings)
 _load = sphinx.load
 

@@ -10,6 +10,7 @@ from command_line import answer, asrscope, decoding, here, printed, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.short_runs import explain_briefly
 from tests.waiting import PATIENCE_S
 
 STAGE = "score.mixture"
@@ -28,12 +29,10 @@ def session(bundled_speech, tmp_path_factory, short_runs):
 @pytest.fixture
 def few_rounds(monkeypatch):
     """Of what is measured in this process; nothing here is about how sure a figure is."""
-    from pipelines.experiments import explain, replays, rerun
+    from pipelines.experiments import rerun
 
     monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
-    monkeypatch.setattr(explain, "ROUNDS", 2)
-    monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
-    monkeypatch.setattr(replays, "ELSEWHERE", 1)
+    explain_briefly(monkeypatch)
 
 
 def test_scoring_free_and_search_twice_as_fast(session):

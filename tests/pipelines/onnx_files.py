@@ -72,12 +72,19 @@ def ends(name: str, shape: Sequence[int | str] | None, kind: int = 1) -> bytes:
     return part(1, name) + part(2, part(1, integer(1, kind) + reported))
 
 
+X, Y = [ends("x", ["n", 234])], [ends("y", ["n", 50])]
+
+
 def model(
-    nodes: Sequence[bytes], constants: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes], *more: bytes
+    nodes: Sequence[bytes],
+    constants: Sequence[bytes] = (),
+    inputs: Sequence[bytes] = X,
+    outputs: Sequence[bytes] = Y,
+    more: bytes = b"",
 ) -> bytes:
     """ModelProto; `more` goes into the graph."""
     fields = {1: nodes, 2: ["net"], 5: constants, 11: inputs, 12: outputs}
-    graph = b"".join([*(part(number, each) for number, listed in fields.items() for each in listed), *more])
+    graph = b"".join([*(part(number, each) for number, listed in fields.items() for each in listed), more])
     return integer(1, IR_VERSION) + part(7, graph) + part(8, part(1, "") + integer(2, OPSET))
 
 

@@ -23,6 +23,7 @@ from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.pipelines.refusing import refusal
+from tests.short_runs import explain_briefly
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +34,7 @@ def stretch(bundled_speech) -> Stretch:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    monkeypatch.setattr(explain, "ROUNDS", 2)
-    monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
-    monkeypatch.setattr(replays, "ELSEWHERE", 1)
-    # Nothing here is about how much colder a block gets: a server's cache would take a gigabyte of other data.
-    monkeypatch.setattr(replays, "last_level_caches", lambda: (8 << 20, 1))
-    # How busy the machine is with other tests decides nothing here.
-    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
+    explain_briefly(monkeypatch)
 
 
 NET_AHEAD = {"model": "dnn", "dnn.senones": "active-ahead", "dnn.dtype": "int8"}

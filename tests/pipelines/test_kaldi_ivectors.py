@@ -54,14 +54,11 @@ def normalised(cepstra: np.ndarray, cmvn: OnlineCmvn) -> np.ndarray:
 
 
 def transformed(frames: np.ndarray, model: IvectorModel) -> np.ndarray:
-    rows = []
-    for t in range(len(frames)):
-        around = range(t - model.left_context, t + model.right_context + 1)
-        spliced = [value for at in around for value in frames[min(max(at, 0), len(frames) - 1)]]
-        if model.transform.shape[1] > len(spliced):
-            spliced.append(1.0)
-        rows.append(model.transform.astype(float) @ spliced)
-    return np.array(rows)
+    padded = np.pad(frames, ((model.left_context, model.right_context), (0, 0)), mode="edge")
+    spliced = [padded[i : i + len(frames)] for i in range(model.left_context + 1 + model.right_context)]
+    return np.hstack([*spliced, np.ones((len(frames), 1))])[:, : model.transform.shape[1]] @ model.transform.T.astype(
+        float
+    )
 
 
 def chosen(likelihoods: np.ndarray, options: IvectorOptions, weight: float) -> list[tuple[int, float]]:

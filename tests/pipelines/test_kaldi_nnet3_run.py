@@ -27,6 +27,7 @@ from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.pipelines import whole_runs
 from tests.pipelines.refusing import refusal
+from tests.short_runs import explain_briefly
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
@@ -146,11 +147,7 @@ def test_what_goes_frame_by_frame_is_refused(folder):
 
 @pytest.mark.parametrize(("stage", "senones"), [("score.tdnnf2.linear", "all"), ("search.emit", "active")])
 def test_a_stage_is_explained_by_whole_rows(folder, bundled_speech, stage, senones, monkeypatch):
-    monkeypatch.setattr(explain, "ROUNDS", 2)
-    monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
-    monkeypatch.setattr(replays, "ELSEWHERE", 1)
-    monkeypatch.setattr(replays, "last_level_caches", lambda: (8 << 20, 1))
-    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
+    explain_briefly(monkeypatch)
     advanced: list[tuple[int, int]] = []
     advance = Viterbi.advance
 

@@ -24,7 +24,7 @@ from profiler.process.children import ROOT
 from tests.each import each
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net, write
-from tests.pipelines.onnx_files import ends, model, needs_onnx, node, tensor
+from tests.pipelines.onnx_files import model, needs_onnx, node, tensor
 from tests.pipelines.refusing import refusal
 
 MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
@@ -79,9 +79,7 @@ def test_the_sentence_of_the_reader_comes_back(tmp_path):
 
 
 def graph(folder: Path, nodes: Sequence[bytes], *constants: bytes) -> Path:
-    """[n, 234] → [n, 50]."""
-    content = model(nodes, constants, [ends("x", ["n", INPUTS])], [ends("y", ["n", SENONES])])
-    return onnx_files.write(folder, net(card()), content)
+    return onnx_files.write(folder, net(card()), model(nodes, constants))
 
 
 WEIGHT = tensor("w", np.zeros((INPUTS, SENONES), np.float32))

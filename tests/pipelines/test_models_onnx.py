@@ -23,15 +23,10 @@ INPUTS = MADE.card.inputs
 WEIGHT = np.ones((INPUTS, 50), np.float32)
 
 
-def one_product(*more: bytes, **parts: Any) -> bytes:
-    """A graph of one matrix product, or with its weight, nodes, inputs or outputs replaced."""
-    return model(
-        parts.get("nodes", [node("MatMul", ["x", "w"], ["y"])]),
-        [parts.get("weight", tensor("w", WEIGHT))],
-        parts.get("inputs", [ends("x", ["n", INPUTS])]),
-        parts.get("outputs", [ends("y", ["n", 50])]),
-        *more,
-    )
+def one_product(more: bytes = b"", weight: bytes | None = None, **others: Any) -> bytes:
+    """A graph of one matrix product, or with another weight, other nodes, inputs or outputs."""
+    nodes = others.pop("nodes", [node("MatMul", ["x", "w"], ["y"])])
+    return model(nodes, [tensor("w", WEIGHT) if weight is None else weight], more=more, **others)
 
 
 def test_a_file_is_read_with_its_card_and_its_graph(tmp_path):
@@ -57,9 +52,7 @@ def test_every_way_to_write_a_tensor_is_read(tmp_path):
     half, infinite = (listed("h", 5, 10, [2], varint(0x3C00) + varint(last)) for last in (0x7BFF, 0x7C00))
     packed_shape = part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
     content = one_product(
-        part(5, half),
-        part(5, packed_shape),
-        part(5, listed("d", 10, 11, [], np.float64(3).tobytes())),
+        part(5, half) + part(5, packed_shape) + part(5, listed("d", 10, 11, [], np.float64(3).tobytes())),
         weight=listed("w", 4, 1, WEIGHT.shape, flat[:99].tobytes(), flat[99:].tobytes()),
     )
     read = onnx.load(write(tmp_path, MADE, content))
