@@ -176,7 +176,7 @@ def test_live_changes_are_undone_and_redone_with_markers(qtbot, live):
     assert line.value(SKIP) == 2
 
 
-def test_without_a_run_the_form_is_undone(qtbot, window):
+def test_without_a_run_the_form_is_undone_but_what_was_loaded_is_not(qtbot, window, finished):
     w = window()
     w.show_desk()
     before = w.pipeline.value(VOCABULARY)
@@ -189,6 +189,13 @@ def test_without_a_run_the_form_is_undone(qtbot, window):
     w.runs.choose_preset("dnn")
     assert not act(w, "run.undo"), "other settings were loaded"
     assert not act(w, "run.redo")
+    w.pipeline.set(VOCABULARY, 1234)
+    w.open_session(finished)
+    assert not act(w, "run.undo")
+    w.pipeline.edit()
+    assert not act(w, "run.undo"), "its settings were loaded"
+    w.pipeline.set(VOCABULARY, 2000)
+    assert act(w, "run.undo")
 
 
 def test_what_no_person_changed_is_not_undone(qtbot, window, tmp_path):
@@ -202,17 +209,6 @@ def test_what_no_person_changed_is_not_undone(qtbot, window, tmp_path):
     assert w.pipeline.value(SKIP) == 2
     assert act(w, "run.undo")
     assert w.pipeline.value(SKIP) == 1
-
-
-def test_a_recording_has_nothing_to_undo(qtbot, window, finished):
-    w = window()
-    w.pipeline.set(VOCABULARY, 1234)
-    w.open_session(finished)
-    assert not act(w, "run.undo")
-    w.pipeline.edit()
-    assert not act(w, "run.undo"), "its settings were loaded"
-    w.pipeline.set(VOCABULARY, 2000)
-    assert act(w, "run.undo")
 
 
 @pytest.mark.slow

@@ -50,13 +50,10 @@ def test_keys_go_through_the_stretches_slower_than_real_time(qtbot, window, tmp_
     for stretch, text in (second, first):
         qtbot.keyClick(w, Qt.Key.Key_V, SHIFT)
         assert (axis.selected_frames, w.status.message.full) == (stretch, text)
-    # From where the cursor was put.
-    w.playhead.seek(180)
-    qtbot.keyClick(w, Qt.Key.Key_V)
-    assert axis.selected_frames == second[0]
-    w.playhead.seek(180)
-    qtbot.keyClick(w, Qt.Key.Key_V, SHIFT)
-    assert axis.selected_frames == first[0]
+    for keys, stretch in ((Qt.KeyboardModifier.NoModifier, second), (SHIFT, first)):
+        w.playhead.seek(180)
+        qtbot.keyClick(w, Qt.Key.Key_V, keys)
+        assert axis.selected_frames == stretch[0], "from where the cursor was put"
 
 
 def test_without_a_violation_the_status_line_says_so(qtbot, window, finished):
@@ -76,7 +73,6 @@ def test_without_a_violation_the_status_line_says_so(qtbot, window, finished):
 @pytest.mark.slow
 def test_keys_go_through_the_word_errors(qtbot, opened):
     session, axis = opened.playhead.session, opened.axis
-    assert session is not None
     # By the alignment itself: where each wrong recognised word is.
     expected, deleted = [], 0
     for one in session.utterances:
@@ -86,6 +82,9 @@ def test_keys_go_through_the_word_errors(qtbot, opened):
                 _, first, frames = one.words[step.hypothesis_index]
                 expected.append((first, first + frames))
     assert deleted == len(session.utterances)
+    axis.set_visible(0.0, 0.5)
+    opened.jumps.to_word_error(-1)
+    assert axis.visible[0] < axis.selected[0] < axis.selected[1] < axis.visible[1], "it comes into view"
     opened.playhead.seek(0)
     found, said = [], []
     for _ in range(len(expected) + deleted):
@@ -103,13 +102,6 @@ def test_keys_go_through_the_word_errors(qtbot, opened):
         assert axis.selected_frames == place
     qtbot.keyClick(opened, Qt.Key.Key_X, SHIFT)
     assert axis.selected_frames == found[-1], "before the first comes the last"
-
-
-def test_a_place_out_of_view_comes_into_view(opened):
-    opened.axis.set_visible(0.0, 0.5)
-    opened.jumps.to_word_error(-1)
-    first, last = opened.axis.selected or (0.0, 0.0)
-    assert opened.axis.visible[0] < first < last < opened.axis.visible[1]
 
 
 @pytest.mark.slow

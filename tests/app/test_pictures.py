@@ -14,12 +14,12 @@ from rendered import desk_picture
 from sample_session import write_sample
 
 from app.cli.sweep import SIZE
-from app.model.provenance import caption, provenance_of
+from app.model.provenance import provenance_of
 from app.model.study import Study, study_of
 from app.model.study_texts import FRONT, TRIED, document, front_chart
 from app.pictures.drawings import drawings_picture
 from app.pictures.request import PictureRequest
-from app.pictures.writers import CaptionLine, captioned, lay_out, write_picture
+from app.pictures.writers import write_picture
 from app.style.theme import THEMES, theme
 from app.views import PICTURES
 from pipelines.labs.chart import Line, Note
@@ -52,17 +52,6 @@ def test_a_png_has_its_size_and_its_origin(tmp_path):
     assert json.loads(reader.text("asrscope")) == ORIGIN
     assert reader.text("Software") == "asrscope"
     assert round(image.dotsPerMeterX() * 0.0254) == 144
-
-
-def test_the_caption_stands_below(qapp):
-    inside = label()
-    whole = captioned(inside, [caption(ORIGIN)], 16)
-    lay_out(whole, QSize(500, 300))
-    (line,) = whole.findChildren(CaptionLine)
-    assert line.text() == caption(ORIGIN)
-    assert line.y() >= inside.geometry().bottom()
-    assert line.geometry().bottom() < 300
-    whole.deleteLater()
 
 
 def test_origin_of_a_session(path):

@@ -87,8 +87,7 @@ def test_warnings_of_libraries_are_a_sentence_each(monkeypatch):
     with warnings.catch_warnings():
         done = here("presets")
     assert done.returncode == 0
-    lines = done.stderr.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("asrscope: numba warns: an array")
-    assert lines[0].isprintable()
-    assert lines[1] == "asrscope: torch warns: old"
+    first, second = done.stderr.splitlines()
+    assert first.startswith("asrscope: numba warns: an array")
+    assert first.isprintable()
+    assert second == "asrscope: torch warns: old"

@@ -95,14 +95,6 @@ def test_all_that_shows_figures_of_a_scope_shows_the_same(recordings, data):
         agrees(session, track, desk)
 
 
-def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings):
-    """A group was larger than the whole: 0.81 ms of 0.54."""
-    session, track = next(each for each in recordings if each[0].meta.get("devices"))
-    desk = figures_of(session, track, kind=WHOLE)
-    assert any(line.share is None for line in desk.stages)
-    assert all(group.ms <= desk.own_ms and group.share is not None for group in desk.groups)
-
-
 def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied():
     """With every 2nd frame skipped, the table said 2.04 ms and the sentence below it 4.08."""
     likely = {**dict.fromkeys(PARTS, 0.0), "bandwidth": 408e6}

@@ -21,6 +21,7 @@ from app.views.memory_ladder import MemoryLadderView
 from app.views.roofline import RooflineView
 from app.views.statistics import StatisticsView
 from profiler.costs import Cost, Linear
+from tests.each import each
 
 
 class Views:
@@ -29,9 +30,14 @@ class Views:
     def __init__(self, qtbot: QtBot) -> None:
         self.axis = axis = TimeAxis()
         self.playhead = Playhead(axis)
-        self.breakdown, self.statistics, self.faster = BreakdownView(axis), StatisticsView(axis), FasterView(axis)
-        self.roofline, self.memory = RooflineView(axis), MemoryLadderView(axis)
-        self.all = (self.breakdown, self.statistics, self.faster, self.roofline, self.memory)
+        self.all = (
+            BreakdownView(axis),
+            StatisticsView(axis),
+            FasterView(axis),
+            RooflineView(axis),
+            MemoryLadderView(axis),
+        )
+        self.breakdown, self.statistics, self.faster, self.roofline, self.memory = self.all
         for view in self.all:
             qtbot.addWidget(view)
             view.resize(900, 700)
@@ -42,12 +48,15 @@ class Views:
     def visible_stages(self) -> dict[str, str]:
         """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
         settle()
-        explained, roofs, memory = self.breakdown.tree.explained(), self.roofline.plot.marked, self.memory.plot.marked
-        model, row = self.statistics.model(), self.faster.tree.currentItem()
-        assert None not in (explained, roofs, memory, model, row)
+        model = self.statistics.model()
         assert model.name == self.statistics.stage.currentData()
-        names = (explained.name, model.name, row.text(WHAT), roofs.name, memory.name)
-        return dict(zip((view.id for view in self.all), names, strict=True))
+        return {
+            "breakdown": self.breakdown.tree.explained().name,
+            "statistics": model.name,
+            "faster": self.faster.tree.currentItem().text(WHAT),
+            "roofline": self.roofline.plot.marked.name,
+            "memory": self.memory.plot.marked.name,
+        }
 
     def click(self, qtbot: QtBot, plot: StillPlot, name: str) -> None:
         """Click the place of a stage in a plot."""
@@ -140,26 +149,20 @@ def test_escape_clears_the_time_then_the_stage(qtbot, window, finished):
     assert w.axis.stage is None
 
 
-@pytest.mark.parametrize("name", ["search.prune", "scoring", "between the stages", "overhead"])
+@each("name", ["search.prune", "scoring", "between the stages", "overhead"])
 def test_a_picture_takes_whatever_can_be_chosen(views, name):
-    snapshot = views.playhead.snapshot()
-    assert snapshot is not None
-    assert extent_of(PictureRequest(select=(name,)), snapshot).stage == name
+    assert extent_of(PictureRequest(select=(name,)), views.playhead.snapshot()).stage == name
 
 
 def test_a_picture_has_the_stage_in_every_view(path, qapp, monkeypatch):
     wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
     made = views_of(path, wanted, monkeypatch)
     assert {name: view.axis.stage for name, view in made.items()} == dict.fromkeys(CHOOSE, "search.prune")
-    faster = made["faster"]
-    assert isinstance(faster, FasterView)
-    assert faster.tree.currentItem().text(WHAT) == "search.prune"
+    assert made["faster"].tree.currentItem().text(WHAT) == "search.prune"
 
 
 def test_a_low_picture_begins_with_the_first_group(path, qapp, monkeypatch):
     """The row of the stage was scrolled to, and the rows at both ends were cut off."""
     wanted = PictureRequest(("breakdown",), (420, 440), 1.0, select=("search.prune",))
-    view = views_of(path, wanted, monkeypatch)["breakdown"]
-    assert isinstance(view, BreakdownView)
-    assert view.tree.verticalScrollBar().maximum() > 0
-    assert view.tree.verticalScrollBar().value() == 0
+    bar = views_of(path, wanted, monkeypatch)["breakdown"].tree.verticalScrollBar()
+    assert bar.maximum() > bar.value() == 0

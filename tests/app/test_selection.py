@@ -1,85 +1,50 @@
 """One selection drives what the desk says: breakdown and RTF, and word errors, work and words as well."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.model.alignment import errors_in
-from app.views.work import work_model
-from app.window.main_window import MainWindow
-from pipelines.audio.word_errors import ErrorCount
 from profiler.session.reader import Session
 
 UTTERANCE = 600
 
 
-@pytest.fixture
-def opened(window, finished):
-    made = window()
-    made.open_session(finished)
-    return made
-
-
-def wer(window: MainWindow) -> str:
-    QApplication.processEvents()
-    return window.top.wer.toolTip()
-
-
 def test_word_errors_of_a_range_are_those_of_its_words(finished):
-    """Five words of each utterance are right, a second apart; the sixth is missing."""
-    session = Session.open(finished)
+    """Five words of each utterance are right, a second apart; the sixth, after the last one, is missing."""
+    with Session.open(finished) as session:
 
-    def count(first: int, last: int) -> tuple[int, int]:
-        found, _ = errors_in(session, first, last, 2 * UTTERANCE)
-        return found.errors, found.words
+        def count(first: int, last: int) -> tuple[int, int]:
+            found, _ = errors_in(session, first, last, 2 * UTTERANCE)
+            return found.errors, found.words
 
-    assert count(0, 2 * UTTERANCE) == (2, 12)
-    assert count(0, UTTERANCE) == count(UTTERANCE, 2 * UTTERANCE) == (1, 6)
-    assert count(0, 200) == (0, 2)
-    assert count(300, 480) == (0, 2)  # the missing word lies after the last one
-    parts = [count(first, first + 150) for first in range(0, 2 * UTTERANCE, 150)]
-    assert (sum(e for e, _ in parts), sum(w for _, w in parts)) == (2, 12)
-    assert count(5000, 6000) == (0, 0)
-    session.close()
+        assert count(0, UTTERANCE) == count(UTTERANCE, 2 * UTTERANCE) == (1, 6)
+        assert count(0, 200) == count(300, 480) == (0, 2)
+        assert count(5000, 6000) == (0, 0)
+        parts = [count(first, first + 150) for first in range(0, 2 * UTTERANCE, 150)]
+        assert np.sum(parts, axis=0).tolist() == [2, 12]
 
 
 def test_the_large_figures_are_those_of_the_selection(opened):
-    assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
-    opened.axis.select(0.0, 6.0)
-    assert "1 error in 6 words of finished utterances, 0:00.00 – 0:06.00" in wer(opened)
-    opened.axis.select(0.0, 2.0)
-    assert "0 errors in 2 words of finished utterances, 0:00.00 – 0:02.00" in wer(opened)
-    assert opened.top.wer.value == "0.0 %"
-    opened.axis.clear()
-    assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
+    for ends, text in (
+        ((0.0, 6.0), "1 error in 6 words of finished utterances, 0:00.00 – 0:06.00"),
+        ((0.0, 2.0), "0 errors in 2 words of finished utterances, 0:00.00 – 0:02.00"),
+        (None, "2 errors in 12 words of finished utterances, whole run"),
+    ):
+        opened.axis.select(*ends) if ends else opened.axis.clear()
+        QApplication.processEvents()
+        assert text in opened.top.wer.toolTip()
 
 
 def test_work_and_words_are_those_of_the_selection(opened):
     views = opened.desk.views
-    session, track = opened.playhead.session, opened.playhead.track
-    whole = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 1200))
-    part = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 15))
-    assert [c.name for c in whole.curves] == [c.name for c in part.curves]
-    assert all((a.mean == b.mean).all() for a, b in zip(whole.curves, part.curves, strict=True))
-    values = np.asarray(track.work_rows["search tokens"][:])
-    tokens = {c.name: c.average for c in part.curves}["search tokens"]
-    assert tokens == pytest.approx(float(values[:15].mean()))
+    values = np.asarray(opened.playhead.track.work_rows["search tokens"][:])
     opened.axis.select(0.0, 2.0)
     QApplication.processEvents()
     work = views["work"].reduce(opened.playhead.snapshot(), 100, opened.axis.visible)
     assert work.curves[0].average == pytest.approx(float(values[:200].mean()))
     assert "(voice-" in views["words"].summary(), "of which utterance"
-
-
-def test_no_word_yet_is_not_said_to_be_so_far(opened):
-    view = opened.desk.views["words"]
-    (spoken, *_) = view.model().spoken
-    begun = replace(spoken, partial=True)
-    assert view._errors(replace(begun, count=ErrorCount(0, 0))) == "no word to compare yet"
-    assert view._errors(replace(begun, count=ErrorCount(1, 4))) == "1 error in 4 words so far"
 
 
 def test_figures_of_charts_are_those_of_the_scope(opened):
@@ -111,21 +76,16 @@ def test_figures_of_charts_are_those_of_the_scope(opened):
 
 @pytest.mark.slow
 def test_time_is_selected_by_keys(qtbot, opened):
-    keys = opened
-    qtbot.keyClick(keys, Qt.Key.Key_U)
-    assert keys.axis.selected == (6.0, 12.0)
-    keys.playhead.seek(300)
-    qtbot.keyClick(keys, Qt.Key.Key_U)
-    assert keys.axis.selected == (0.0, 6.0)
-    qtbot.keyClick(keys, Qt.Key.Key_I)
-    assert keys.axis.selected == (3.0, 6.0)
-    keys.playhead.seek(500)
-    qtbot.keyClick(keys, Qt.Key.Key_O)
-    assert keys.axis.selected == (3.0, 5.0)
-    keys.playhead.seek(800)
-    qtbot.keyClick(keys, Qt.Key.Key_I)
-    assert keys.axis.selected == (8.0, 12.0)
-    qtbot.keyClick(keys, Qt.Key.Key_Escape)
-    assert keys.axis.selected is None
-    qtbot.keyClick(keys, Qt.Key.Key_O)
-    assert keys.axis.selected == (0.0, 8.0)
+    for cursor, key, selected in (
+        (None, Qt.Key.Key_U, (6.0, 12.0)),
+        (300, Qt.Key.Key_U, (0.0, 6.0)),
+        (300, Qt.Key.Key_I, (3.0, 6.0)),
+        (500, Qt.Key.Key_O, (3.0, 5.0)),
+        (800, Qt.Key.Key_I, (8.0, 12.0)),
+        (800, Qt.Key.Key_Escape, None),
+        (800, Qt.Key.Key_O, (0.0, 8.0)),
+    ):
+        if cursor is not None:
+            opened.playhead.seek(cursor)
+        qtbot.keyClick(opened, key)
+        assert opened.axis.selected == selected

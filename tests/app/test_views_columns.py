@@ -19,6 +19,12 @@ def values(count: int, seed: int) -> np.ndarray:
     return random.exponential(1e6, count) * np.where(random.random(count) < 0.01, 30.0, 1.0)
 
 
+def extremes_of(series: np.ndarray) -> Extremes:
+    made = Extremes()
+    made.follow([series])
+    return made
+
+
 def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float:
     left, right = min(max(left, 0.0), end), min(max(right, 0.0), end)
     if right - left <= TOUCHED:
@@ -55,9 +61,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(count, seed, first, span, co
 def test_extremes_hold_every_frame_of_a_column(cuts, seed, columns, start, share):
     series = values(sum(cuts), seed)
     extremes = Extremes()
-    at = 0
-    for cut in cuts:
-        at += cut
+    for at in np.cumsum(cuts):
         extremes.follow([series[:at].copy()])
     count = len(series)
     end = max(1, count - seed % 7)
@@ -79,29 +83,6 @@ def test_extremes_hold_every_frame_of_a_column(cuts, seed, columns, start, share
         assert high[i] <= near.max()
 
 
-def test_one_dear_frame_in_an_hour_is_seen():
-    series = np.ones(360_000)
-    series[123_456] = 99.0
-    extremes = Extremes()
-    extremes.follow([series])
-    _, high = extremes.columns(column_edges(0, 360_000, 1400))
-    assert high.max() == 99.0
-    assert np.argmax(high) == 123_456 * 1400 // 360_000
-    assert np.count_nonzero(high > 1) <= 2
-
-
-def test_the_newest_frames_count_although_their_block_is_not_full():
-    for count in (1000, 1001, 1007, 1008, 4097):
-        series = np.ones(count)
-        series[-1], series[-2] = 50.0, 0.5
-        extremes = Extremes()
-        extremes.follow([series])
-        low, high = extremes.columns(column_edges(0, count, 7))
-        assert (low[-1], high[-1]) == (0.5, 50.0)
-        _, cut = extremes.columns(column_edges(0, count, 7), count - 1)
-        assert cut[-1] == 1.0
-
-
 @given(st.integers(1, 3000), st.integers(0, 3000), st.integers(1, 3000), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_what_was_there_may_change_from_a_frame_on(count, same, then, seed):
@@ -109,12 +90,9 @@ def test_what_was_there_may_change_from_a_frame_on(count, same, then, seed):
     old, new = values(count, seed), values(then, seed + 1)
     new[:same] = old[:same]
     edges = column_edges(0, then, 11)
-    extremes, fresh = Extremes(), Extremes()
-    extremes.follow([old])
+    extremes = extremes_of(old)
     extremes.follow([new], same=same)
-    fresh.follow([new])
-    for got, wanted in zip(extremes.columns(edges), fresh.columns(edges), strict=True):
-        assert np.array_equal(got, wanted)
+    assert np.array_equal(extremes.columns(edges), extremes_of(new).columns(edges))
 
 
 @given(st.integers(1, 3000), st.integers(0, 99), st.data())

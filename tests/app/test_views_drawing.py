@@ -1,10 +1,14 @@
-"""The views as people meet them: drawn offscreen, with real mouse events."""
+"""The views as people meet them: drawn offscreen, with real mouse events; scales, words at their time, a replay."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QModelIndex, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
+from sample_session import SAID
+from text_geometry import texts
 from views_desk import (
     CTRL,
     FRAMES,
@@ -20,18 +24,24 @@ from views_desk import (
     pixels,
     pixels_of,
     place,
+    seek,
     settle,
     wheel,
 )
 
+from app.charts.overlay import DIMMED
+from app.charts.scale import Holding, Scale, held
 from app.charts.time_plot import GUTTER
 from app.style.plain_text import unbroken
-from app.style.theme import THEMES, set_theme, theme
-from app.views.cost_model import OWN
+from app.style.theme import THEMES, blended, set_theme, theme
+from app.views.cost_model import OWN, REALTIME_MS, _wanted
 from app.views.stage_panel import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
+from app.views.word_places import ASIDE, GAP
+from pipelines.audio.word_errors import SAME
 from profiler.clock import FRAME_S
 from profiler.plain import percent
+from tests.each import each
 
 
 @pytest.fixture
@@ -128,8 +138,8 @@ def test_every_view_has_a_sentence_and_a_table_and_is_emptied_with_the_session(d
 
 
 def row_of(tree: StageTree, name: str) -> QModelIndex:
-    """The row of a stage in the tree."""
-    return tree.indexFromItem(tree._rows[f"stage {name}"])
+    """The row of a group or stage in the tree."""
+    return tree.indexFromItem(tree._rows[f"stage {name}" if "." in name else name])
 
 
 def test_a_stage_can_be_explained(desk, qtbot):
@@ -151,9 +161,8 @@ def test_a_stage_can_be_explained(desk, qtbot):
 
 def test_stages_are_chosen_by_the_keyboard(desk, qtbot):
     tree = desk.breakdown.tree
-    scoring = tree.indexFromItem(tree._rows["scoring"])
     tree.setFocus()
-    tree.setCurrentIndex(scoring)
+    tree.setCurrentIndex(row_of(tree, "scoring"))
     assert desk.axis.stage == "scoring"
     qtbot.keyClick(tree, Qt.Key.Key_Down)
     assert desk.axis.stage == next(line.name for line in tree.stages if line.group == "scoring")
@@ -161,7 +170,7 @@ def test_stages_are_chosen_by_the_keyboard(desk, qtbot):
     qtbot.keyClick(tree, Qt.Key.Key_Left)
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
-    assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), "what was closed stays so"
+    assert not tree.isExpanded(row_of(tree, "scoring")), "what was closed stays so"
     tree.expandAll()
 
 
@@ -174,6 +183,11 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk):
         assert all(part.low <= part.share + 1e-9 <= part.high + 2e-9 for part in line.parts)
     emit = next(line for line in bars.stages if line.name == "search.emit")
     assert "memory latency" in tip(emit, bars.stages)
+    index = row_of(bars, "search.emit").siblingAtColumn(BAR)
+    bars.scrollTo(index)
+    image = bars.viewport().grab(bars.visualRect(index)).toImage()
+    seen = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
+    assert {theme().part[part.name] for part in emit.parts if part.share > 0.1} <= seen
     rows = {row[0]: dict(zip(headers, row, strict=True)) for row in view.table()[1]}
     assert rows["frontend.mfcc"]["memory latency"] is None
     latency = next(part for part in emit.parts if part.name == "latency")
@@ -193,22 +207,9 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk):
     desk.axis.choose_stage(None)
 
 
-def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk):
-    tree = desk.breakdown.tree
-    emit = next(line for line in tree.stages if line.name == "search.emit")
-    index = row_of(tree, "search.emit").siblingAtColumn(BAR)
-    tree.scrollTo(index)
-    image = tree.viewport().grab(tree.visualRect(index)).toImage()
-    seen = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
-    for part in emit.parts:
-        if part.share > 0.1:
-            assert theme().part[part.name] in seen, part.name
-
-
 def test_breakdown_says_sum_and_reason(desk):
     view = desk.breakdown
     model = view.model()
-    assert sum_text(model).startswith("sum ")
     assert "RTF" in sum_text(model)
     assert view.note == view.table()[0][1] == "ms per 10 ms frame"
     assert view.summary().startswith("A frame of 10 ms takes ")
@@ -250,3 +251,125 @@ def test_boundaries_of_utterances_stand_at_their_pixels(desk):
     assert len(places) > 3
     overlay.set_events((), range(0, 2000, 2))
     assert np.array_equal(pixels_of(plot), nothing)
+
+
+def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk):
+    whole = desk.cost.model()
+    seek(desk.playhead, FRAMES // 2)
+    model = desk.cost.model()
+    assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
+    box = desk.cost.plot.box.geometry()
+    picture = pixels(desk.cost.plot)
+    middle = round(box.left() + box.width() / 2)
+    tokens = THEMES["dark"]
+    shown, dimmed = picture[:, : middle - 2], picture[:, middle + 2 :]
+    for category in ("compute", "memory", "search"):
+        assert amount(shown, tokens.category[category]) > 50
+        assert amount(dimmed, tokens.category[category]) == 0
+        dim = blended(tokens.category[category], tokens.card, DIMMED / 255)
+        assert amount(dimmed, dim) > 50
+    desk.axis.set_visible(0.0, 5.0)
+    seek(desk.playhead, 250)
+    assert desk.words.spoken.placed, "words that come are there"
+
+
+def test_one_crosshair_goes_through_all_charts(desk):
+    others = (desk.work, desk.words)
+    before = [pixels(view.plot) for view in others]
+    mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, 3.0))
+    settle()
+    assert desk.axis.hover == pytest.approx(3.0, abs=0.05)
+    for view, was in zip(others, before, strict=True):
+        changed = np.flatnonzero((pixels(view.plot) != was).any(axis=(0, 2)))
+        box = view.plot.box.geometry()
+        x = box.left() + 3.0 / (FRAMES * 0.01) * box.width()
+        assert len(changed)
+        assert np.abs(changed - x).max() <= 3, "a line at that second, nothing else"
+        assert view.plot.hover_s is None, "the read-out is where the mouse is"
+    QApplication.sendEvent(desk.cost.plot, QEvent(QEvent.Type.Leave))
+    settle()
+    assert desk.axis.hover is None
+    assert (pixels(desk.work.plot) == before[0]).all()
+
+
+def test_the_scale_holds_locks_and_becomes_logarithmic(desk):
+    def scale() -> Scale:
+        settle()
+        return desk.cost.model().scale
+
+    whole = scale()
+    look(desk.axis, 15.0, 16.0)
+    narrow = scale()
+    assert narrow.top < whole.top, "skipping leaves less than half of it"
+    desk.cost.set_locked(True)
+    desk.axis.fit()
+    assert scale() == narrow
+    desk.cost.set_locked(False)
+    assert scale() == whole
+    desk.cost.set_logarithmic(True)
+    assert scale().log
+    assert 0 < scale().bottom < scale().top == whole.top
+    assert "logarithmic" in desk.cost.note
+    heights = scale().stacked(np.array([[1.0, 2.0, 0.0]]))
+    assert heights.sum() == pytest.approx(scale().place(np.array([3.0]))[0])
+    desk.cost.set_logarithmic(False)
+
+
+@each("last", [1.6, 5.0, 12.0])
+def test_words_stand_at_their_time_and_never_on_each_other(desk, last):
+    look(desk.axis, 0.0, last)
+    spoken = desk.words.spoken
+    assert len(spoken.placed) >= (6 if last < 10 else 3)
+    for one in spoken.placed:
+        assert abs(one.left - spoken.x_of(one.token.first_s)) <= ASIDE
+    for one, other in combinations(spoken.placed, 2):
+        apart = one.left >= other.left + other.width + GAP or other.left >= one.left + one.width
+        assert one.row != other.row or apart
+    if last < 2:
+        assert "4 errors in 14 words" in desk.words.note
+        wrong = [one for one in spoken.placed if one.token.kind != SAME]
+        assert len(wrong) >= 3, "wrong words find their place first"
+
+
+def test_the_sentence_in_its_own_strip_is_that_of_a_selection_away_from_the_cursor(desk):
+    def current() -> int | None:
+        settle()
+        return desk.words.model().current
+
+    assert current() > 1
+    desk.axis.select(2.56, 5.12)
+    assert current() == 1
+    desk.playhead.seek(300)
+    assert current() == 1
+    desk.axis.select(2.0, 6.0)
+    desk.playhead.seek(220)
+    assert current() == 0, "while the playhead is in it, the one that it is at"
+    desk.playhead.seek(900)
+    assert current() == 1, "that of which most is selected"
+    assert desk.words.sentence.geometry().top() > desk.words.plot.geometry().bottom(), "below the axis of time"
+    written = {text.text for text in texts(desk.words) if text.where == "Sentence"}
+    assert {"reference", "hypothesis", *SAID.split()[:3]} <= written
+
+
+def test_noise_about_a_round_value_moves_no_scale():
+    """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
+    scale, tops = None, set()
+    for highest in (3.6, 4.2, 3.7, 4.4, 2.9, 4.3):
+        totals = np.linspace(1.0, highest, 200)
+        scale = held(_wanted(totals, totals * 1.2, False), Holding(before=scale))
+        tops.add(scale.top)
+    assert max(tops) < REALTIME_MS
+    assert len(tops) <= 2, "it opens, and stays open"
+    quiet = np.full(200, 0.4)
+    assert held(_wanted(quiet, quiet, False), Holding(before=scale)).top < 1.0
+    near = held(_wanted(np.full(200, 8.0), np.full(200, 9.0), False), Holding(before=scale))
+    assert near.top >= REALTIME_MS
+    # A logarithmic one opens at both ends.
+    before, wider = Scale(0.1, 10.0, log=True), Scale(0.01, 10.0, log=True)
+    assert held(Scale(0.1, 8.0, log=True), Holding(before, log=True)) == before
+    assert held(wider, Holding(before, log=True)) == wider
+    linear = Scale(0.0, 5.0)
+    assert held(linear, Holding(before)) == linear, "another kind of scale is not held back"
+    assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
+    assert before.ticks() == [0.1, 1.0, 10.0]
+    assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]

@@ -13,14 +13,13 @@ from app.model import configurations
 from app.model.configurations import Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.scope import boundaries, marks
-from app.model.time_axis import CHANGE, RANGE, WHOLE, TimeAxis
+from app.model.time_axis import CHANGE, WHOLE, TimeAxis
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
 from app.views.work import WorkView, work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import Attribution
-from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, SCORING_CATEGORIES
 from profiler.analysis.lod.columns import totals
 from profiler.analysis.lod.series import series_of
 from profiler.analysis.track import CostTrack
@@ -126,19 +125,6 @@ def test_the_line_of_real_time_comes_into_view_when_near(replay, monkeypatch):
     model = cost_model(session, track, FRAMES, ALL, 700)
     assert model.scale.top > REALTIME_MS
     assert model.realtime_shown
-
-
-def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay):
-    session, track = replay
-    desk, truth = figures_of(session, track, FRAMES, (0, FRAMES)), breakdown(session)
-    assert desk.scope.kind == RANGE
-    assert desk.wall_ms == pytest.approx(truth.wall_ns / FRAMES * 1e-6, rel=1e-12)
-    own = sum(ms for name, ms in desk.categories.items() if name != OTHER_PROGRAMS)
-    assert desk.own_ms == sum(line.ms for line in desk.groups) == pytest.approx(own, rel=1e-9)
-    for name in ("compute", "memory", "unexplained", "overhead"):
-        assert desk.categories[name] == pytest.approx(truth.categories[name] / FRAMES * 1e-6, rel=1e-9)
-    assert desk.rtf_with == pytest.approx(truth.rtf)
-    assert [line.ms for line in desk.stages] == sorted((line.ms for line in desk.stages), reverse=True)
 
 
 def test_without_a_selection_now_is_next_to_before(replay):

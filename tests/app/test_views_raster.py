@@ -13,6 +13,7 @@ from app.model.time_axis import TimeAxis
 from app.style.theme import rgb
 from profiler.analysis.categories import CATEGORIES
 from profiler.plain import clock, count, milliseconds
+from tests.each import each
 
 COLORS = ("#4060a0", "#d08020", "#30b080")
 
@@ -38,12 +39,9 @@ def test_layers_have_their_colours_from_the_bottom_up_no_data_is_nothing_and_too
     column = [f"#{int(p) & 0xFFFFFF:06x}" for p in pixels[2:, 2]]
     assert column == [color for color in reversed(COLORS) for _ in range(2)]
     assert (pixels[:2] == 0).all()
-    values = np.full((3, 3), np.nan)
-    values[1] = 5.0
-    pixels = stacked(values, 10, COLORS, "#000000")
-    assert (pixels[:, [0, 2]] == 0).all()
-    assert (pixels[:, 1] >> 24 == 255).all()
-    assert f"#{int(pixels[0, 1]) & 0xFFFFFF:06x}" == COLORS[0]
+    pixels = stacked(np.array([[np.nan] * 3, [5.0] * 3]), 10, COLORS, "#000000")
+    assert (pixels[:, 0] == 0).all()
+    assert {f"#{int(p):08x}" for p in pixels[:, 1]} == {f"#ff{COLORS[0][1:]}"}
 
 
 def test_hatches_differ_from_each_other_and_stay_quiet():
@@ -51,11 +49,8 @@ def test_hatches_differ_from_each_other_and_stay_quiet():
     cells = {name: hatch_cell(name).tobytes() for name in names}
     assert len(set(cells.values())) == len(names)
     pixels = stacked(np.ones((16, 1)), 16, ["#808080"], "#000000", ["diagonal"])[1:]
-    shades = set((pixels & 0xFF).ravel().tolist())
-    assert shades == {0x80, round(0x80 * (1 - HATCH_STRENGTH))}
-    share = np.mean((pixels & 0xFF) != 0x80)
-    assert 0.1 < share < 0.4
-
+    assert set((pixels & 0xFF).flat) == {0x80, round(0x80 * (1 - HATCH_STRENGTH))}
+    assert 0.1 < np.mean((pixels & 0xFF) != 0x80) < 0.4
     for layers in (0, 17):
         with pytest.raises(ValueError, match="1 to 16 layers"):
             stacked(np.zeros((4, layers)), 4, ["#000000"] * layers, "#ffffff")
@@ -70,9 +65,7 @@ def test_figures_as_people_read_them():
 
 
 def test_scales_are_round_and_robust():
-    assert round_up(0.61) == pytest.approx(0.8)
-    assert round_up(2.0) == 2.0
-    assert round_up(0.0) == 1.0
+    assert [round_up(top) for top in (0.61, 2.0, 0.0)] == pytest.approx([0.8, 2.0, 1.0])
     quiet = np.full(1000, 0.6)
     assert robust_top(quiet) == pytest.approx(0.8)
     quiet[7] = 40.0
@@ -111,7 +104,7 @@ def show(plot: TimePlot, stack: Stack, table: np.ndarray, first: int) -> np.ndar
     return pixels_of(plot)
 
 
-@pytest.mark.parametrize("moves", MOVES)
+@each("moves", MOVES)
 def test_a_strip_that_moved_is_one_that_is_drawn_at_once(qtbot, moves):
     plot, stack = stack_on(qtbot)
     table = np.random.default_rng(3).uniform(0.0, 2.0, (6000, len(CATEGORIES)))

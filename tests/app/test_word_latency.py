@@ -1,13 +1,17 @@
-"""Latency of words: sums, parts and words taken back against numbers worked out by hand."""
+"""Latency of words: sums, parts and words taken back against numbers worked out by hand, and the view of them."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QPointF
+from views_desk import amount, look, pixels, settle, view_on
 
 from app.model import report, word_latency
 from app.model.report_lines import headline
 from app.model.word_latency import PARTS
+from app.style.theme import theme
+from app.views.latency import COLORS, LatencyView, stack_of
 from profiler.session.facts import Stream
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
@@ -169,3 +173,69 @@ def test_the_planted_cause_is_the_one_that_is_named(tmp_path):
         said = planted(name, *numbers)
         assert said.startswith(f"Largest part: {part} on average; ")
         assert reason in said
+
+
+@pytest.fixture
+def shown(tmp_path, qtbot):
+    """The view of the stream, with its one utterance in sight."""
+    with view_on(LatencyView, recorded(tmp_path / "a.asrs", stream()), qtbot) as (view, playhead):
+        look(view.axis, FIRST * 0.01, FIRST * 0.01 + 0.6)
+        yield view, playhead
+
+
+def test_a_bar_is_as_high_as_the_word_waited(shown):
+    view, _ = shown
+    model = view.model()
+    a, cat, sat = model.words
+    assert stack_of(a) == pytest.approx({"buffering": 80, "compute": 10})
+    assert stack_of(cat) == pytest.approx({"buffering": 80, "queue": 150, "compute": 10})
+    assert stack_of(sat) == pytest.approx({"endpoint": 30}), "shown before its end: it waited for its endpoint alone"
+    assert model.quantiles == pytest.approx({"p50": 0.090, "p90": 0.210, "p99": 0.237})
+    assert model.number == 3
+    picture = pixels(view.plot)
+    assert all(amount(picture, theme().color(COLORS[name]).name()) > 0 for name in ("queue", "buffering"))
+
+
+def test_a_click_selects_the_word_and_the_figures_are_then_of_it(shown):
+    view, _ = shown
+    second = FIRST * 0.01 + 0.20
+    view.plot.clicked.emit(QPointF(0.20 / 0.6 * view.plot.columns, 20))
+    settle()
+    assert view.axis.selected == pytest.approx((FIRST * 0.01 + 0.14, FIRST * 0.01 + 0.32))
+    model = view.model()
+    assert model.quantiles["p50"] == pytest.approx(0.240)
+    assert "p50 240 ms" in view.summary()
+    assert "Largest part: queue, 150 ms on average" in view.summary()
+    lines = {line.name: line.value for line in view.readout(model, second)}
+    assert (lines["first shown"], lines["queue"], lines["stable"]) == ("240", "150", "290")
+    assert view.readout(model, FIRST * 0.01 + 0.005) == ()
+
+
+def test_the_table_has_the_slowest_word_first(shown):
+    view, playhead = shown
+    headers, rows = view.table()
+    assert headers[:5] == ["word", "first shown", "stable", "final", "buffering"]
+    assert [row[0] for row in rows] == ["cat", "a", "sat"]
+    assert [rows[2][headers.index(name)] for name in ("emission", "endpoint")] == ["-100", "40"]
+    assert rows[0][headers.index("endpoint")] is None
+    playhead.close()
+    settle()
+    assert view.table()[1] == []
+    assert view.advice.full == ""
+
+
+def test_a_session_without_a_stream_says_what_to_set(finished, qtbot):
+    with view_on(LatencyView, finished, qtbot) as (view, _):
+        assert view.remark.text == "This session was not decoded as a stream: set Chunk, under Streaming in the form."
+        assert view.summary() == view.remark.text
+        assert view.advice.text() == ""
+
+
+def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path, qtbot):
+    words = tuple((f"w{n}", FIRST + n // 20, 1) for n in range(1000))
+    about = stream(changes=[(5, 0, list(words))], segments=[(5, 1000, 0)])
+    path = recorded(tmp_path / "many.asrs", about, words)
+    with view_on(LatencyView, path, qtbot) as (view, _):
+        look(view.axis, 0.0, 100.0)
+        assert len(view.model().words) <= view.plot.columns
+        assert view.model().number == 1000

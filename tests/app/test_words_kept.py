@@ -20,10 +20,8 @@ FRAMES = 100
 def utterance(number: int, hypothesis: str, done: bool = True) -> Utterance:
     words = tuple((word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(hypothesis.split()))
     said = "one two three four", hypothesis, words
-    peaks = np.zeros((FRAMES, 2), np.int8)
-    return Utterance(
-        number, f"u{number}", "", (number - 1) * FRAMES, FRAMES, 1.0, *said, 1, (0,), None, None, done, peaks
-    )
+    about = number, f"u{number}", "", (number - 1) * FRAMES, FRAMES, 1.0, *said, 1, (0,), None, None
+    return Utterance(*about, done, np.zeros((FRAMES, 2), np.int8))
 
 
 def model(session: SpokenSession, end: int, visible: tuple[float, float]) -> WordsModel:
@@ -65,7 +63,6 @@ def test_the_note_of_the_words_comes_with_them(desk, monkeypatch):
 
 def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot):
     """The two in the middle have no hypothesis yet: but for the names of their rows they look the same."""
-
     strip = Sentence()
     qtbot.addWidget(strip)
     strip.resize(600, strip.sizeHint().height())
@@ -93,7 +90,6 @@ def test_the_note_counts_the_words_that_have_no_room(desk):
         assert (drawn == len(inside) > 8) is (width > 500)
         assert view.note.endswith(f"{drawn} of {len(inside)} words shown") is (width < 500)
     desk.axis.fit()
-    desk.window.resize(330, 1300)
     settle()
     view.settle()
     assert not view.spoken.placed, "too far out for any"
