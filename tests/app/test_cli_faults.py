@@ -1,23 +1,23 @@
 """What nobody foresaw, and what nobody should have typed: one sentence each, and where the details lie."""
 
 import os
+import subprocess
 import sys
 
 import pytest
-from command_line import asrscope, refused
+from command_line import asrscope, command, refused
 from sample_session import write_sample
 
 from app.cli import main, presets
 from profiler.files import paths
 
 LONG = "x" * 100_000
+EXPORTS = ("--csv", "--chrome-trace", "--speedscope", "--markdown", "--png")
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
-    path = tmp_path_factory.mktemp("faults") / "s.asrs"
-    write_sample(path, frames=512)
-    return path
+    return write_sample(tmp_path_factory.mktemp("faults") / "s.asrs", frames=512)
 
 
 @pytest.fixture
@@ -46,18 +46,15 @@ def test_a_fault_is_one_sentence_and_its_details_are_kept(broken, capsys):
     assert "command: presets" in text
     if sys.platform != "win32":
         assert report.stat().st_mode & 0o777 == 0o600
+    for _ in range(main.KEPT + 5):
+        main.main(["presets"])
+    assert len(list(broken.iterdir())) == main.KEPT
 
 
 def test_debug_shows_the_traceback(broken, capsys):
     assert main.main(["presets", "--debug"]) == main.FAULT
     assert "Traceback" in capsys.readouterr().err
     assert not broken.exists()
-
-
-def test_reports_do_not_pile_up(broken, capsys):
-    for _ in range(main.KEPT + 5):
-        main.main(["presets"])
-    assert len(list(broken.iterdir())) == main.KEPT
 
 
 def test_where_no_report_can_be_kept_it_is_said(broken, monkeypatch, capsys):
@@ -69,25 +66,16 @@ def test_where_no_report_can_be_kept_it_is_said(broken, monkeypatch, capsys):
     assert "--debug" in capsys.readouterr().err
 
 
-def test_too_little_memory_is_said(monkeypatch, tmp_path, capsys):
-    def run(arguments: object) -> int:
-        raise MemoryError
-
-    monkeypatch.setattr(presets, "run", run)
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    assert main.main(["presets"]) == main.USAGE_ERROR
-    assert "memory" in capsys.readouterr().err
-
-
 def test_an_error_of_the_system_names_its_file(monkeypatch, capsys):
     for problem, said in (
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
         (OSError(28, "No space left on device"), f"No space left on device (the cache folder {paths.cache_dir()} has "),
         (OSError(5, "Input/output error"), "System error: input/output error."),
         (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),
+        (MemoryError(), "memory"),
     ):
 
-        def run(arguments: object, problem: OSError = problem) -> int:
+        def run(arguments: object, problem: Exception = problem) -> int:
             raise problem
 
         monkeypatch.setattr(presets, "run", run)
@@ -101,42 +89,27 @@ def test_an_error_of_the_system_names_its_file(monkeypatch, capsys):
     ("words", "says"),
     [
         (["run", "--repeat", "²"], "--repeat must be a whole number from 1"),
-        (["run", "--repeat", "-1"], "--repeat"),
         (["run", "--repeat", "9" * 5000], "--repeat must be a whole number from 1"),
-        (["run", "--repeat", "1.5"], "--repeat must be a whole number from 1"),
-        (["run", "--repeat", ""], "--repeat must be a whole number from 1"),
         (["run", "--repeat"], "--repeat"),
-        (["ab", "--repeat", "nan"], "--repeat must be a whole number from 1"),
         (["calibrate", "--threads", "٣"], "--threads must be a whole number"),
-        (["calibrate", "--threads", "9" * 5000], "--threads must be a whole number"),
-        (["calibrate", "--threads", "0"], "--threads must be 1 to"),
         (["calibrate", "--threads", "99999"], "--threads must be 1 to"),
         (["calibrate", "--png", "ladder.jpg"], "ends in .png"),
         (["calibrate", "--theme", LONG], "--theme"),
         (["run", "--preset", LONG], "no preset called"),
-        (["run", "--preset", ""], "no preset"),
         (["run", "--set", LONG], "--set must be key=value"),
         (["run", "--set", f"{LONG}=1"], "no setting called"),
-        (["run", "--set", f"search.beam={LONG}"], "search.beam must be"),
         (["run", "--set", "search.beam=nan"], "search.beam must be"),
-        (["run", "--set", "search.beam=inf"], "search.beam must be"),
         (["run", "--set", "block=" + "9" * 5000], "block must be"),
-        (["run", "--set", "block=1e400"], "block must be"),
         (["run", "--set", "gmm.selection.enabled=maybe"], "gmm.selection.enabled must be"),
         (["run", "--config", LONG], "xxx"),
         (["run", "--audio", LONG], "xxx"),
-        (["run", "--audio", ""], ""),
         (["run", "--transcripts", LONG], "xxx"),
         (["run", "--preset", "gmm", "--config", "x"], "--config"),
         (["show", LONG], "xxx"),
-        (["show", ""], ""),
         (["show", "."], "folder"),
         (["show"], "SESSION"),
-        (["show", LONG, LONG, LONG], "unrecognized arguments"),
         ([f"--{LONG}"], "xxx"),
         (["bench", LONG], "bench must be one of"),
-        (["bench", "--repeat", "0"], "--repeat must be a whole number from 1"),
-        (["run", "--audio", "nowhere.wav"], "nowhere.wav"),
         (["show", __file__], "test_cli_faults.py"),
         (["export", "nowhere.asrs", "--csv", "x.csv"], "nowhere.asrs"),
         (["export", "nowhere.asrs"], "--png"),
@@ -144,14 +117,12 @@ def test_an_error_of_the_system_names_its_file(monkeypatch, capsys):
         (["ab", "--a", "nonsense=1"], "no setting called 'nonsense'"),
         (["ab", "--b", "search.beam"], "--b must be key=value"),
         (["ab", "--b", "pace=2"], "pace only says when a run waits or ends"),
-        (["ab", "--repeat", "0"], "--repeat"),
         (["ab", "--audio", "nowhere.wav"], "nowhere.wav"),
         (["ab", "--session", "nowhere.asrs"], "nowhere.asrs"),
         (["ab", "--session", "a.asrs", "--preset", "gmm"], "--session brings its own settings"),
         (["ab", "--session", "a.asrs", "b.asrs", "c.asrs"], "not 3 files"),
         (["ab", "--until-decided", "0"], "--until-decided"),
         (["compare", "nowhere.asrs"], "nowhere.asrs"),
-        (["compare", __file__], "test_cli_faults.py"),
     ],
 )  # fmt: skip
 def test_bad_words_get_one_short_sentence(words, says, tmp_path, monkeypatch):
@@ -170,22 +141,16 @@ def test_bad_words_get_one_short_sentence(words, says, tmp_path, monkeypatch):
     [
         ["--png", "a.png", "--size", "²x³"],
         ["--png", "a.png", "--size", "9" * 5000 + "x1"],
-        ["--png", "a.png", "--size", "0x0"],
-        ["--png", "a.png", "--size", "-1x-1"],
-        ["--png", "a.png", "--size", "1e3x1e3"],
         ["--png", "a.png", "--size", LONG],
         ["--png", "a.jpg"],
         ["--png", "-"],
-        ["--png", ""],
         ["--png", "a.png", "--view", LONG],
         ["--png", "no/such/folder/a.png"],
         ["--csv", "a", "--chrome-trace", "a"],
         ["--csv", "-", "--speedscope", "-"],
         ["--csv", LONG],
-        ["--csv", "."],
         ["--theme", "pink"],
         *(["--scale", f"search{factor}"] for factor in ("", "=x", "=nan", "=-1", "=" + "9" * 5000)),
-        ["--scale", ""],
         ["--scale", LONG],
     ],
 )
@@ -211,17 +176,12 @@ def test_what_numba_reads_is_looked_at_first(name, value, says):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")
 def test_a_current_folder_that_is_gone(tmp_path, session):
-    import subprocess
-
-    from command_line import command
-
     gone = tmp_path / "gone"
     gone.mkdir()
     script = 'cd "$0" && rmdir "$0" && exec "$@"'
     for words in (["show", session], ["show", "relative.asrs"]):
-        done = subprocess.run(
-            ["sh", "-c", script, str(gone), *command(*words)], capture_output=True, text=True, check=False
-        )
+        line = ["sh", "-c", script, str(gone), *command(*words)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
         gone.mkdir(exist_ok=True)
         assert done.returncode in (0, main.USAGE_ERROR), done.stderr
         assert "Traceback" not in done.stderr
@@ -238,14 +198,13 @@ def test_run_records_over_nothing_but_a_session(capsys, tmp_path, bundled_speech
     before = {p.name: p.lstat().st_ino for p in tmp_path.iterdir()}
     short = bundled_speech / "08-kal16-short.flac"
     for name in ("link.asrs", "dangling.asrs", "text.asrs", "pipe.asrs", "/dev/null", "."):
-        words = ("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
-        refused(*words)
+        refused("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
     assert {p.name: p.lstat().st_ino for p in tmp_path.iterdir()} == before
     assert victim.read_bytes() == session.read_bytes()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
-@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
+@pytest.mark.parametrize("option", EXPORTS)
 def test_exports_take_the_place_of_plain_files_only(option, session, tmp_path, capsys):
     suffix = ".png" if option == "--png" else ""
     source, victim = tmp_path / f"s.asrs{suffix}", tmp_path / "victim"
@@ -272,7 +231,7 @@ def test_exports_take_the_place_of_plain_files_only(option, session, tmp_path, c
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
-@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
+@pytest.mark.parametrize("option", EXPORTS)
 def test_a_draft_that_was_foreseen_is_not_written_through(option, session, tmp_path):
     """By the names of the drafts that earlier versions made."""
     victim, out = tmp_path / "victim", tmp_path / "a.png"

@@ -1,7 +1,6 @@
 """What the next run decodes and where: a list of audio, a recording, the folder of a model, another machine."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 import soundfile
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
-from pytestqt.qtbot import QtBot
 from shown_windows import NOT_READ, press, start_run, texts, wait_for_frames
 
 from app.model import audio_choice, runs, sound
@@ -19,7 +17,6 @@ from app.model.audio_choice import chosen
 from app.model.pipeline import Pipeline
 from app.model.runs import Elsewhere
 from app.model.sound import Recording, SoundError, inputs
-from app.window.main_window import MainWindow
 from app.window.tasks.next_run import MicrophonePage, PlaylistPage, RunOnPage
 from pipelines.audio import tables, transcripts
 from pipelines.config import presets
@@ -50,14 +47,8 @@ def names(dialog: PlaylistPage) -> list[str]:
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
 
-def window_of(dialog: PlaylistPage) -> MainWindow:
-    made = dialog.window()
-    assert isinstance(made, MainWindow)
-    return made
-
-
 def test_the_list_is_changed_by_keys_and_feeds_the_next_run(qtbot, dialog, files, monkeypatch):
-    runs = window_of(dialog).runs
+    runs = dialog._w.runs
     assert names(dialog) == ["b.wav", "a.wav"]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(files[2]), str(files[0])], ""))
     dialog.add(dialog._w.files.pick_audio())
@@ -77,12 +68,11 @@ def test_the_list_is_changed_by_keys_and_feeds_the_next_run(qtbot, dialog, files
     assert runs.next.audio.transcripts == str(files[0].parent / "t.tsv")
 
 
-def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files):
+def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files, tmp_path):
     dialog.add([files[2], files[0].parent])
     assert names(dialog)[3] == "speech/"
-    for row in (2, 3):
-        dialog.list.item(row).setSelected(True)
-    dialog.list.item(0).setSelected(False)
+    for row in (0, 2, 3):
+        dialog.list.item(row).setSelected(row > 0)
     dialog.up.click()
     assert names(dialog) == ["b.wav", "c.wav", "speech/", "a.wav"]
     dialog.list.selectAll()
@@ -90,19 +80,12 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files):
     dialog.remove.click()
     assert names(dialog) == []
     assert not dialog.take.isEnabled()
-
-
-def test_transcripts_go_with_the_last_of_their_files(dialog, files, tmp_path):
-    other = tmp_path / "other" / "d.wav"
-    other.parent.mkdir()
+    other = tmp_path / "other.wav"
     other.write_bytes(NOT_READ)
-    dialog.list.selectAll()
-    dialog.remove.click()
     dialog.add([other])
     dialog.take.click()
-    audio = window_of(dialog).runs.next.audio
-    assert audio is not None
-    assert (audio.paths, audio.transcripts) == ((str(other),), None)
+    audio = dialog._w.runs.next.audio
+    assert (audio.paths, audio.transcripts) == ((str(other),), None), "transcripts go with the last of their files"
 
 
 RATE = 16_000
@@ -117,17 +100,14 @@ class Port:
     """Stands for sounddevice, since machines that test have no microphone; a test speaks into it."""
 
     PortAudioError = type("PortAudioError", (Exception,), {})
-
-    def __init__(self) -> None:
-        self.callback: Callable[..., None] | None = None
-        self.closed = self.broken = False
+    closed = broken = False
 
     def query_devices(self, device: int | None = None, kind: str | None = None) -> Any:
         if kind is not None:
             return DEVICES[2]
         return DEVICES if device is None else DEVICES[device]
 
-    def InputStream(self, *, callback: Callable[..., None], **params: Any) -> "Port":
+    def InputStream(self, *, callback: Any, **params: Any) -> "Port":
         if self.broken:
             raise self.PortAudioError("Device unavailable")
         assert params["samplerate"] == DEVICES[params["device"]]["default_samplerate"]
@@ -145,7 +125,6 @@ class Port:
 
     def speak(self, samples: Any, lost: bool = False) -> None:
         """Deliver samples as PortAudio does: in a block that is used again."""
-        assert self.callback is not None
         block = np.array(samples, np.float32)[:, None]
         self.callback(block, len(block), None, SimpleNamespace(input_overflow=lost))
         block[:] = 9.0
@@ -158,11 +137,8 @@ def port(monkeypatch):
     return made
 
 
-def test_devices_that_record_are_listed_the_usual_one_first(port):
-    assert inputs() == [("built in", 2), ("headset", 1)]
-
-
 def test_a_recording_is_the_samples_in_order(port, tmp_path):
+    assert inputs() == [("built in", 2), ("headset", 1)], "devices that record, the usual one first"
     recording = Recording(tmp_path / "a.wav", 2)
     port.speak(np.full(RATE, 0.25))
     assert recording.drain()
@@ -199,37 +175,22 @@ def test_what_cannot_be_opened_leaves_no_file(port, tmp_path):
     assert port.closed
 
 
-def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophonePage:
+@pytest.mark.parametrize(("level", "says"), [(1.0, "0:02 · too loud: clipped"), (0.0, "only silence so far")])
+def test_a_recording_is_decoded_or_given_up(port, qtbot, tmp_path, level, says):
+    decoded: list[Path] = []
     dialog = MicrophonePage(inputs(), decoded.append, None)
     qtbot.addWidget(dialog)
     dialog.show()
-    return dialog
-
-
-def test_a_recording_is_decoded(port, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
-    decoded: list[Path] = []
-    dialog = open_dialog(qtbot, decoded)
     qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
-    port.speak(np.full(2 * RATE, 1.0))
-    qtbot.waitUntil(lambda: "0:02 · too loud: clipped" in dialog.state.text())
-    assert dialog.level.value() == 0
+    port.speak(np.full(2 * RATE, level))
+    qtbot.waitUntil(lambda: says in dialog.state.text())
     assert not dialog.device.isEnabled()
-    qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
-    assert [soundfile.info(path).duration for path in decoded] == [2.0]
-    assert decoded[0].parent == tmp_path / "recordings"
-
-
-def test_a_recording_given_up_leaves_nothing(port, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
-    decoded: list[Path] = []
-    dialog = open_dialog(qtbot, decoded)
-    qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
-    port.speak(np.zeros(2 * RATE))
-    qtbot.waitUntil(lambda: "only silence so far" in dialog.state.text())
-    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    assert not decoded
-    assert not list((tmp_path / "recordings").iterdir())
+    if level:
+        qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
+    else:
+        qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert [soundfile.info(path).duration for path in decoded] == [2.0] * bool(level)
+    assert list((tmp_path / "sessions" / "recordings").iterdir()) == decoded
     assert port.closed
 
 
@@ -246,15 +207,14 @@ def test_a_recording_is_decoded_by_what_hears_unless_somebody_chose(preset, chan
     assert pipeline.preset.name == ("ctc" if hears else preset)
 
 
-def test_without_a_microphone_the_window_says_so(port, qtbot, monkeypatch):
-    def none(device: int | None = None, kind: str | None = None) -> Any:
+def test_without_a_microphone_the_window_says_so(port, window, monkeypatch):
+    def none(**_: object) -> Any:
         raise ValueError("No input device matching")
 
     monkeypatch.setattr(port, "query_devices", none)
-    window = MainWindow()
-    qtbot.addWidget(window)
-    window.actions_["file.record"].trigger()
-    assert "there is no microphone on this machine" in window.notices.banners[-1].text
+    w = window()
+    w.actions_["file.record"].trigger()
+    assert "there is no microphone on this machine" in w.notices.banners[-1].text
 
 
 WORKER = Path(__file__).with_name("window_worker.py")
@@ -353,21 +313,17 @@ def test_an_error_that_names_a_setting_leads_to_it(window):
     assert w.desk.form.fields["graph.dictionary"].isVisible()
 
 
-def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path):
-    (tmp_path / "final.mdl").write_bytes(b"\0Bnothing")
-    w = window()
-    w.files.drop([tmp_path])
-    qtbot.waitUntil(lambda: bool(w.notices.banners))
-    (text,) = texts(w, "error")
-    assert text == f"{tmp_path / 'final.mdl'} is cut short or corrupt: there is no token at byte 2"
-
-
 def test_open_model_asks_for_a_folder(qtbot, window, tmp_path, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
     w = window()
     w.actions_["file.model"].trigger()
     assert w.pipeline.next.model_directory == ""
     assert texts(w, "error") == [f"{tmp_path} holds no acoustic model: none of final.mdl, am/final.mdl, mdef is there."]
+    w.notices.clear()
+    (tmp_path / "final.mdl").write_bytes(b"\0Bnothing")
+    w.files.drop([tmp_path])
+    qtbot.waitUntil(lambda: bool(w.notices.banners))
+    assert texts(w, "error") == [f"{tmp_path / 'final.mdl'} is cut short or corrupt: there is no token at byte 2"]
     write_model(tmp_path)
     w.actions_["file.model"].trigger()
     assert w.pipeline.next.model_directory == str(tmp_path)
@@ -383,11 +339,6 @@ def folder_with(folder: Path, *names: str, text: str = HEADER) -> Path:
     return folder
 
 
-def test_all_that_can_be_read_is_looked_for():
-    assert set(audio_choice.TRANSCRIPTS_SUFFIXES) == transcripts.SUFFIXES
-    assert set(audio_choice.WORDS) == set(tables.TEXT)
-
-
 @pytest.mark.parametrize(
     "name", [f"t{suffix}" for suffix in sorted(transcripts.SUFFIXES)] + ["text", "84-121.trans.txt"]
 )
@@ -398,6 +349,7 @@ def test_the_only_transcripts_next_to_the_audio_are_used(name, tmp_path):
 
 
 def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_path):
+    assert set(audio_choice.WORDS) == set(tables.TEXT)
     folder_with(tmp_path, "t.tsv", "t.csv", "hypotheses.ctm", "text")
     assert chosen([tmp_path]).transcripts == str(tmp_path / "t.tsv")
     (tmp_path / "u.tsv").write_text(HEADER)
@@ -405,12 +357,8 @@ def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_p
     assert chosen([tmp_path, tmp_path / "t.csv"]).transcripts == str(tmp_path / "t.csv")
 
 
-def test_a_csv_of_something_else_is_not_taken(tmp_path):
+def test_other_tables_and_texts_are_taken_only_if_they_are_chosen(tmp_path):
     folder_with(tmp_path, "pitch.csv", text="file,pitch\na.wav,120\n")
-    assert chosen([tmp_path]).transcripts is None
-
-
-def test_a_text_file_is_taken_if_it_is_chosen(tmp_path):
     folder_with(tmp_path, "words.txt", text="a two nine\n")
     assert chosen([tmp_path]).transcripts is None
     table = str(tmp_path / "words.txt")

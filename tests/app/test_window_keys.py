@@ -2,8 +2,7 @@
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QScrollArea
 
@@ -182,22 +181,6 @@ def test_keys_held_down_zoom_on_but_switch_once(window):
     again = {a.id for a in w.actions_ if w.actions_[a.id].autoRepeat()}
     assert {"view.zoom_in", "view.left", "view.next"} <= again
     assert again.isdisjoint({"view.pause", "run.start", "run.stop", "toggle.frames.skip"})
-
-
-@pytest.mark.slow
-def test_what_is_dropped_is_copied_and_not_moved(window, finished):
-    w = window()
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(finished))])
-    move, shift = Qt.DropAction.MoveAction, Qt.KeyboardModifier.ShiftModifier
-    both = move | Qt.DropAction.CopyAction
-    entered = QDragEnterEvent(QPoint(200, 200), both, data, LEFT, shift)
-    for event in (entered, QDropEvent(QPointF(200, 200), both, data, LEFT, shift)):
-        assert event.proposedAction() == move
-        QApplication.sendEvent(w, event)
-        assert event.isAccepted()
-        assert event.dropAction() == Qt.DropAction.CopyAction
-    assert w.playhead.path == finished
 
 
 def test_tab_stops_at_nothing_out_of_sight_and_gets_to_export_soon(window, finished):

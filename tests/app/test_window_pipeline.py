@@ -53,37 +53,12 @@ def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
     for layer in form.layers.values():
         rows = [layer._rows.itemAt(at).widget() for at in range(layer._rows.count())]
         assert rows == [form.fields[key] for key in layer.options]
-    chain, widget = [], form.nextInFocusChain()
-    while widget is not form:
-        chain.append(widget)
-        widget = widget.nextInFocusChain()
+    chain = [form.nextInFocusChain()]
+    while chain[-1] is not form:
+        chain.append(chain[-1].nextInFocusChain())
     layers = [part.itemAt(at).widget() for part in (form._main, form._rest) for at in range(part.count())]
     editors = [form.fields[key].editor for layer in layers for key in layer.options]
     assert [widget for widget in chain if widget in editors] == editors, "Tab goes down the form"
-
-
-def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch):
-    class Wider(settings.Config, frozen=True, forbid_unknown_fields=True):
-        """The tree with three settings more."""
-
-        depth: Annotated[
-            int, settings.setting("Depth", "How deep.", layer="Cellar", unit="m", ge=1, le=9, live=True)
-        ] = 3
-        hue: Annotated[Literal["red", "blue"], settings.setting("Hue", "Which.", layer="Cellar")] = "red"
-        label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
-
-    monkeypatch.setattr("pipelines.config.tree.Config", Wider)
-    monkeypatch.setattr(presets, "load", lambda _: presets.Preset("wider", "Wider", "All of it.", Wider()))
-    pipeline = Pipeline()
-    form = PipelineForm(pipeline)
-    qtbot.addWidget(form)
-    assert "CELLAR" in [w.text() for w in form.findChildren(QLabel, "form-layer")]
-    assert isinstance(form.fields["hue"].editor, ChoiceBox)
-    assert isinstance(form.fields["label"].editor, PathBox)
-    depth = form.fields["depth"].editor
-    assert (depth.value(), depth.minimum(), depth.maximum(), depth.suffix()) == (3, 1, 9, " m")
-    depth.setValue(7)
-    assert pipeline.value("depth") == 7
 
 
 def test_typing_a_number_sets_it_when_entered(qtbot, form, pipeline):
@@ -101,12 +76,11 @@ def test_typing_a_number_sets_it_when_entered(qtbot, form, pipeline):
 @pytest.mark.parametrize("key", ["search.beam", "threads"])
 def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline, key):
     box, before, shown = (form.fields[key].editor, pipeline.value(key), form.fields[key].editor.text())
-    box.setFocus()
-    box.selectAll()
     reported = []
     pipeline.refused.connect(lambda *refused: reported.append(refused))
+    box.setFocus()
+    box.selectAll()
     qtbot.keyClicks(box, "99999")
-    assert box.text().startswith("99999")
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert (pipeline.value(key), box.text()) == (before, shown)
     ((of, sentence),) = reported
@@ -139,12 +113,7 @@ def test_a_change_that_the_worker_refuses_waits_for_the_next_run(form, pipeline)
     assert form.fields["search.beam"].waiting.isVisible()
 
 
-def test_the_toggles_say_what_they_do_now(pipeline):
-    assert "all" in pipeline.toggle(SELECTION_KEY).text()
-    pipeline.toggle(SELECTION_KEY).set(True)
-    pipeline.set("gmm.selection.method", "top-n")
-    pipeline.set("gmm.selection.top_n", 8)
-    assert pipeline.toggle(SELECTION_KEY).text().startswith("top-n · 8")
+def test_the_toggle_of_frames_says_what_it_does_now(pipeline):
     pipeline.set(SKIP_KEY, 3)
     assert pipeline.toggle(SKIP_KEY).text() == "scores every 3rd, copy between"
     pipeline.set("frames.rule", "conditional")
@@ -177,8 +146,11 @@ def test_the_wheel_over_a_field_that_is_only_scrolled_past_changes_nothing(form,
     assert pipeline.value("search.beam") == 13.0
 
 
-def test_an_opened_session_shows_its_own_settings():
-    pipeline = Pipeline()
+def test_an_opened_session_shows_its_own_settings_and_finds_its_files(pipeline, tmp_path):
+    (tmp_path / "own.gram").write_text("")
+    with_grammar = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
+    pipeline.adopt(settings.to_dict(with_grammar), "gmm", tmp_path / "s.asrs")
+    assert pipeline.value("graph.grammar") == str(tmp_path / "own.gram")
     recorded = settings.assign(presets.load("gmm-quick").config, {"gmm.selection.top_n": 8})
     pipeline.adopt(settings.to_dict(recorded), "gmm-quick")
     assert pipeline.next == recorded
@@ -191,18 +163,12 @@ def test_an_opened_session_shows_its_own_settings():
     assert pipeline.next == recorded
 
 
-def test_the_files_of_an_opened_session_are_found_next_to_it(tmp_path):
-    (tmp_path / "own.gram").write_text("")
-    recorded = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
-    pipeline = Pipeline()
-    pipeline.adopt(settings.to_dict(recorded), "gmm", tmp_path / "s.asrs")
-    assert pipeline.value("graph.grammar") == str(tmp_path / "own.gram")
-
-
 class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
     """A tree whose last settings stand in each other's way."""
 
     colour: Annotated[Literal["red", "white"], settings.setting("Colour", "Which.", layer="A")] = "red"
+    depth: Annotated[int, settings.setting("Depth", "How deep.", layer="A", unit="m", ge=1, le=9, live=True)] = 3
+    label: Annotated[str, settings.setting("Label", "Any text.", layer="A")] = "none"
     age: Annotated[
         int, settings.setting("Age", "How old.", layer="B", main=True, ge=1, le=99, when={"colour": ("red",)})
     ] = 3
@@ -222,6 +188,16 @@ def cellar(qtbot, monkeypatch):
     form.resize(262, 800)
     form.show()
     return form
+
+
+def test_a_new_setting_in_the_tree_appears_with_no_edit_here(cellar):
+    assert "A" in [w.text() for w in cellar.findChildren(QLabel, "form-layer")]
+    assert isinstance(cellar.fields["colour"].editor, ChoiceBox)
+    assert isinstance(cellar.fields["label"].editor, PathBox)
+    depth = cellar.fields["depth"].editor
+    assert (depth.value(), depth.minimum(), depth.maximum(), depth.suffix()) == (3, 1, 9, " m")
+    depth.setValue(7)
+    assert cellar.pipeline.value("depth") == 7
 
 
 def test_what_cannot_act_is_folded_away_and_says_why(cellar):

@@ -22,6 +22,7 @@ from app.window.tasks.study import StudyPage
 from tests.bench.campaign.mutate import MARKUP, NUMBERS, ODD, REALS
 
 LEFT = Qt.MouseButton.LeftButton
+TOUCHING = [point(0, 0.5, (0.4, 0.7), touches=[1]), point(1, 0.6, (0.5, 0.8), touches=[0])]
 
 
 def dialog_of(window: MainWindow) -> StudyPage:
@@ -63,17 +64,14 @@ def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(window, folder, mo
     dialog_of(w).close()
     w.files.drop([folder])
     assert dialog_of(w).study.trials
-    (tmp_path / "nothing").mkdir()
-    assert not w.open_session(tmp_path / "nothing")
-    assert "holds no study of a sweep" in w.notices.banners[-1].text
-
-
-def test_a_study_that_the_window_begins_with_is_on_the_desk(window, folder):
-    w = window()
+    dialog_of(w).close()
     w.pages.setCurrentWidget(w.skeleton)
     gui._first_page(w, folder, demo=False)
     assert dialog_of(w).isVisible()
     assert w.pages.currentWidget() is w.desk
+    (tmp_path / "nothing").mkdir()
+    assert not w.open_session(tmp_path / "nothing")
+    assert "holds no study of a sweep" in w.notices.banners[-1].text
 
 
 def test_charts_and_table_choose_the_same_trial(qtbot, opened):
@@ -120,13 +118,6 @@ def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot, opened):
     assert opened.limit.value() == pytest.approx(204)  # all of them
     opened.limit.setValue(200.5)
     assert opened.fastest.text().endswith("trial 0, 0.500 of the reference's time.")
-
-
-def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window, tmp_path):
-    points = [point(0, 0.5, (0.4, 0.7), touches=[1]), point(1, 0.6, (0.5, 0.8), touches=[0])]
-    w = window()
-    w.open_session(write_study(tmp_path / "s", study([trial(0, 0.5, 0.4), trial(1, 0.6, 0.1)], points)))
-    assert dialog_of(w).fastest.text().endswith("Its interval touches that of 1: their order is undecided.")
 
 
 @pytest.mark.slow
@@ -176,9 +167,7 @@ def test_importance_of_each_setting(window, tmp_path):
     (time, errors) = made.importance.chart.layers
     assert (time.values, errors.values) == ((100.0,), (25.0,))
     assert made.importance_rows.row(0) == ["search.beam", "100.0 %", "25.0 %"]
-    assert made.importance.accessibleDescription() == (
-        "time / reference: search.beam matters most; word error rate: search.beam matters most."
-    )
+    assert "word error rate: search.beam matters most." in made.importance.accessibleDescription()
 
 
 def test_studies_of_few_trials(window, tmp_path):
@@ -189,6 +178,7 @@ def test_studies_of_few_trials(window, tmp_path):
             (study([trial(0, 0.5, 0.4)], [point(0)]), "1 trial: 1 done · 1 on the front"),
             (study([trial(0, None, None), trial(1, None, None)], []), "2 trials: 2 failed · none on the front"),
             (study([trial(0, 0.5, None, latency_s=None)], [point(0)], objectives=["rtf"]), "1 trial: 1 done"),
+            (study([trial(0, 0.5, 0.4), trial(1, 0.6, 0.1)], TOUCHING), "2 trials: 2 done"),
         )
     ):
         w.open_session(write_study(tmp_path / str(number), tree))
@@ -198,6 +188,8 @@ def test_studies_of_few_trials(window, tmp_path):
             made.pages.setCurrentIndex(page)
             made.grab()
         assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
+        undecided = made.fastest.text().endswith("Its interval touches that of 1: their order is undecided.")
+        assert undecided == (tree["front"] is TOUCHING)
         made.close()
 
 
@@ -244,9 +236,14 @@ def test_parallel_coordinates_place_numbers_by_size_and_names_apart():
     assert errors.places == pytest.approx({0: 1.0, 1: 0.0, 2: 1 / 3})
 
 
-def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path, monkeypatch):
-    script = (sys.executable, "-c", SWEEP, str(Path(__file__).parent))
-    monkeypatch.setattr(study_window, "SWEEP", script)
+@pytest.fixture
+def sweeping(monkeypatch):
+    """Sweeps are a program of the tests."""
+    monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
+
+
+@pytest.mark.usefixtures("sweeping")
+def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path):
     folder = tmp_path / "beams"
     w = window()
     w.bench.begin("study", folder, ("--over", "search.beam=7..8"))
@@ -255,10 +252,10 @@ def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path, monkeypat
     assert made.state.text() == "1 of 2 trials done, about 3 min left"
     assert made.bar.value() == 50
     assert not made.use.isEnabled()  # it would be closed, and the sweep with it
-    qtbot.mouseClick(made.more, LEFT)
+    made.more.click()
     qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "Stopped: 1 trial: 1 done · 1 on the front"
-    qtbot.mouseClick(made.more, LEFT)
+    made.more.click()
     qtbot.waitUntil(lambda: made.working)
     qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
@@ -267,8 +264,8 @@ def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path, monkeypat
     assert [(tmp_path / f"begun{n}").read_text() for n in (0, 1)] == [words, words]
 
 
-def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, tmp_path, monkeypatch):
-    monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
+@pytest.mark.usefixtures("sweeping")
+def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, tmp_path):
     folder = write_study(tmp_path / "beams", study([trial(0, 0.5, 0.4)], [point(0)], complete=False))
     (tmp_path / "begun0").touch()
     w = window()
@@ -276,8 +273,7 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, 
     made = dialog_of(w)
     assert made.more.text() == "Go on"
     assert made.more.toolTip() == "asrscope sweep --preset gmm-quick --over search.beam=7..10"
-    qtbot.mouseClick(made.more, LEFT)
+    made.more.click()
     qtbot.waitUntil(lambda: not made.working)
     assert (tmp_path / "begun1").read_text() == f"--preset gmm-quick --over search.beam=7..10 --out {folder} --json"
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
-    assert not made.more.isVisible()
