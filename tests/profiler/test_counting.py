@@ -134,12 +134,10 @@ def test_stages_in_turns_share(lane, clock, group):
     group.work(70, 7)
     clock.advance(100)
     lane.lap(3)
-    totals = {t.stage: t for t in lane.totals(final=True) if t.name == "cycles"}
-    assert {stage: total.value for stage, total in totals.items()} == {1: 1500, 2: 500, 3: 70}
-    assert [is_exact(totals[stage].source) for stage in (1, 2, 3)] == [False, False, True]
+    totals = {t.stage: (t.value, is_exact(t.source)) for t in lane.totals(final=True) if t.name == "cycles"}
+    assert totals == {1: (1500, False), 2: (500, False), 3: (70, True)}
     assert group.readings == 1 + 2 + 1
-    spans = np.frombuffer(lane.take(), SPAN)
-    assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
+    assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [600, 200, 600, 200, 100]
 
 
 def test_an_open_span_of_a_kernel(lane, clock, group):
@@ -163,14 +161,12 @@ def test_a_kernel_over_the_end_of_the_ring(clock, group):
     lane.take()
     ring, state = lane.lend()
     for _ in range(4):
-        start = clock()
-        in_kernel(ring, state, 2, start, clock.advance(10))
+        in_kernel(ring, state, 2, clock(), clock.advance(10))
     group.work(40)
     clock.advance(1)
     lane.settle()
     found = table(lane)
-    assert found[2, 0, "cycles"] == 40
-    assert found[2, 0, COUNTED] == 51
+    assert (found[2, 0, "cycles"], found[2, 0, COUNTED]) == (40, 51)
 
 
 @pytest.mark.parametrize(("part", "cycles"), [(0.25, 400), (0.0, None)])
@@ -213,34 +209,28 @@ def test_the_last_reading_waits(lane, clock, group):
     assert lane.totals(final=True) == []
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 3),  # stage
-            st.integers(0, 1),  # epoch
-            st.integers(1, 10**6),  # ns
-            st.integers(0, 10**9),  # cycles
-            st.integers(1, 4),  # spans that share the call
-            st.booleans(),  # somebody adds up
-        ),
-        max_size=30,
-    )
-)
+STEP = st.fixed_dictionaries({
+    "stage": st.integers(0, 3), "epoch": st.integers(0, 1), "ns": st.integers(1, 10**6),
+    "cycles": st.integers(0, 10**9), "sharing": st.integers(1, 4), "add_up": st.booleans(),
+})  # fmt: skip
+
+
+@given(st.lists(STEP, max_size=30))
 def test_no_count_is_lost_or_doubled(steps):
     clock, group = FakeClock(1_000_000), FakeGroup()
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     begin = clock()
     lane.count(group)  # type: ignore[arg-type]
     latest: dict[tuple[int, int, str], int] = {}
-    for stage, epoch, ns, cycles, sharing, add_up in steps:
-        lane.epoch = epoch
-        start = clock()
-        group.work(cycles)
-        clock.advance(ns * sharing)
-        for i in range(sharing):
-            lane.put((stage + i) % 4, start + i * ns, start + (i + 1) * ns)
+    for one in steps:
+        lane.epoch = one["epoch"]
+        start, ns = clock(), one["ns"]
+        group.work(one["cycles"])
+        clock.advance(ns * one["sharing"])
+        for i in range(one["sharing"]):
+            lane.put((one["stage"] + i) % 4, start + i * ns, start + (i + 1) * ns)
         clock.advance(1)
-        if add_up:
+        if one["add_up"]:
             latest |= table(lane, final=False)
     latest |= table(lane)
     slack = 8  # each total is rounded on its own
@@ -249,20 +239,15 @@ def test_no_count_is_lost_or_doubled(steps):
     assert counted == pytest.approx(clock() - begin - bool(steps), abs=slack)
 
 
-def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path):
-    clock, group = FakeClock(1_000_000), FakeGroup()
+def test_totals_reach_the_session_and_are_added_up_over_epochs(clock, group, tmp_path):
     recorder = Recorder(clock)
-    path = tmp_path / "counted.asrs"
-    writer = SessionWriter(path, recorder, {"recorder": counting.about(group)})  # type: ignore[arg-type]
-    stage = recorder.stage("score.gaussians", "scoring")
-    other = recorder.stage("search.emit", "search")
+    writer = SessionWriter(tmp_path / "counted.asrs", recorder, {"recorder": counting.about(group)})  # type: ignore[arg-type]
+    stage, other = recorder.stage("score.gaussians", "scoring"), recorder.stage("search.emit", "search")
     lane = recorder.lane("decode", decode=True, make=CountingLane)
-    assert isinstance(lane, CountingLane)
     lane._clock = clock
     with counting.counting(lane, group, writer) as report:  # type: ignore[arg-type]
-        for epoch in (0, 1):
-            lane.epoch = epoch
-            step(lane, clock, group, stage, 100 + epoch)
+        for lane.epoch in (0, 1):
+            step(lane, clock, group, stage, 100 + lane.epoch)
         report()
         start = clock()
         group.work(40)
@@ -271,17 +256,12 @@ def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path):
         lane.put(other, start + 50, start + 100)
     step(lane, clock, group, stage, 5000)  # after counting has ended
     writer.close()
-    with Session.open(path) as session:
-        counted = by_stage(session)
-        assert counted["score.gaussians", "decode"].values["cycles"] == 201
-        assert counted["score.gaussians", "decode"].exact
-        assert counted["search.emit", "decode"].values["cycles"] == 40
-        assert not counted["search.emit", "decode"].exact
+    with Session.open(writer.path) as session:
+        counted = {name: (row.values["cycles"], row.exact) for (name, _), row in by_stage(session).items()}
+        assert counted == {"score.gaussians": (201, True), "search.emit": (40, False)}
         about = session.meta["recorder"]
         assert about["counters"] == ["cycles", "page_faults"]
-        assert about["ns_per_counter_read"] > 0
-        assert about["ns_per_counted_span"] > 0
-        assert about["ns_per_span"] > 0
+        assert all(about[key] > 0 for key in ("ns_per_counter_read", "ns_per_counted_span", "ns_per_span"))
 
 
 def test_nothing_is_counted_without_a_group_or_a_lane(clock, group):

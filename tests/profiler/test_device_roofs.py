@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from profiler_sessions import fake_session, spans_of
 
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import CATEGORIES
 from profiler.analysis.device import transfers
 from profiler.analysis.own_cost import recorder_cost
@@ -20,9 +21,8 @@ from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort
-from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
-from profiler.spans import Recorder
+from profiler.session.model import LaneInfo
+from profiler.spans import Stage
 from tests.fake_clock import FakeClock
 
 US = 1_000
@@ -49,30 +49,24 @@ TABLE = RoofTable(
 )
 
 
-def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), back: tuple[int, ...] = ()) -> Session:
+def recorded(cost: Cost, ns: int, copies: tuple[int, ...] = (), back: tuple[int, ...] = ()) -> Any:
     """Four pieces of work of `ns` on a device with `cost` each; pinned `copies`, pageable ones `back`, 1 ms each."""
-    recorder = Recorder(FakeClock(1_000_000))
-    path = tmp_path / "device.asrs"
-    tmp_path.mkdir(exist_ok=True)
-    about = {EVENTS: {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}}
-    with SessionWriter(path, recorder, about) as writer:
-        recorder.lane("decode", decode=True)
-        lane = recorder.lane("cuda compute", kind=DEVICE)
-        copy = recorder.lane("cuda copy", kind=DEVICE)
-        stage = recorder.stage("score.exp", "scoring", ("exponentials",))
-        up = recorder.stage("transfer.to device", "transfer", TRANSFER_WORK)
-        recorder.cost(stage, 0, cost)
-        down = recorder.stage("transfer.to host", "transfer", TRANSFER_WORK)
-        for stage_of_copies in (up, down):
-            recorder.cost(stage_of_copies, 0, TRANSFER_COST)
-        for i, at in enumerate(range(10_000_000, 50_000_000, 10_000_000)):
-            lane.put(stage, at, at + ns, 16 * i, 16, 1000)
-        for begin, way, sizes in ((1, up, copies), (6, down, back)):
-            for i, size in enumerate(sizes):
-                at = 10_000_000 * (i + begin)
-                copy.put(way, at, at + 1_000_000, 16 * i, 16, size, size if way == up else 0)
-        writer.calibration(TABLE.rows())
-    return Session.open(path)
+    rows: list[tuple[int, ...]] = [(10_000_000 * i, ns, 0, 16 * i, 16, 1000) for i in range(4)]
+    rows += [(10_000_000 * i, 1_000_000, 1, 16 * i, 16, size, size) for i, size in enumerate(copies)]
+    rows += [(10_000_000 * i, 1_000_000, 2, 16 * i, 16, size, 0) for i, size in enumerate(back, 6)]
+    spans = spans_of(rows)
+    spans["lane"] = np.where(spans["stage"] > 0, 2, 1)
+    stages = [
+        Stage(0, "score.exp", "scoring", ("exponentials",)),
+        Stage(1, "transfer.to device", "transfer", TRANSFER_WORK),
+        Stage(2, "transfer.to host", "transfer", TRANSFER_WORK),
+    ]
+    names = (("decode", "cpu", True), ("cuda compute", DEVICE, False), ("cuda copy", DEVICE, False))
+    lanes = tuple(LaneInfo(number, *lane, 0, 0) for number, lane in enumerate(names))
+    costs = {(0, 0): cost, (1, 0): TRANSFER_COST, (2, 0): TRANSFER_COST}
+    events = {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}
+    about = {"recorder": {"ns_per_span": 100.0}, EVENTS: events}
+    return fake_session(spans, stages, costs, TABLE, lanes, meta=about)
 
 
 def law(launches: float, moved: float = 1e6, exponentials: float = 1.0, name: str = "exp") -> Cost:
@@ -88,45 +82,41 @@ def law(launches: float, moved: float = 1e6, exponentials: float = 1.0, name: st
     )
 
 
-def row_of(session: Session) -> Any:
-    return next(row for row in breakdown(session).stages if row.name == "score.exp")
+def row_of(cost: Cost, ns: int) -> StageRow:
+    return next(row for row in breakdown(recorded(cost, ns)).stages if row.name == "score.exp")
 
 
-def test_many_small_kernels_are_launch_bound_and_those_of_a_graph_one_launch_and_a_time_each(tmp_path):
-    with recorded(tmp_path, law(10), 64 * US) as session:
-        row = row_of(session)
-        assert row.verdict == LAUNCH_BOUND
-        # 1 µs of its 64 moves bytes; ten launches of 6 µs wait for nothing else.
-        assert row.parts.likely["calls"] == pytest.approx(4 * 59 * US, rel=0.01)
-        assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
-        assert "launches 10 kernels per block" in row.sentence
-        assert row.defect is None
+def test_many_small_kernels_are_launch_bound_and_those_of_a_graph_one_launch_and_a_time_each():
+    row = row_of(law(10), 64 * US)
+    assert row.verdict == LAUNCH_BOUND
+    # 1 µs of its 64 moves bytes; ten launches of 6 µs wait for nothing else.
+    assert row.parts.likely["calls"] == pytest.approx(4 * 59 * US, rel=0.01)
+    assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
+    assert "launches 10 kernels per block" in row.sentence
+    assert row.defect is None
     graph = replace(law(1), calls={"launch@cuda": Linear(fixed=1.0), "held@cuda": Linear(fixed=30)})
-    with recorded(tmp_path / "graph", graph, 64 * US) as session:
-        row = row_of(session)
-        # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
-        assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
-        assert "launches one kernel per block" in row.sentence
+    row = row_of(graph, 64 * US)
+    # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
+    assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
+    assert "launches one kernel per block" in row.sentence
 
 
-def test_what_a_thread_waits_for_is_latency(tmp_path):
+def test_what_a_thread_waits_for_is_latency():
     """16 frames of a hundred loads and twenty barriers each: 336 µs, and 1 µs that moves the bytes."""
     waits = replace(
         law(1),
         calls={"launch@cuda": Linear(fixed=1.0), "barrier@cuda": Linear(per_frame=20.0)},
         accesses=(Accesses(Linear(per_frame=100.0), float(1 << 20), CHASE),),
     )
-    with recorded(tmp_path, waits, 400 * US) as session:
-        row = row_of(session)
-        assert row.parts.likely["latency"] == pytest.approx(4 * 336 * US, rel=0.01)
-        assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
-        assert row.parts.likely["calls"] == pytest.approx(4 * 5 * US, rel=0.02)
-        assert row.verdict == "latency-bound"
-        assert row.defect is None
+    row = row_of(waits, 400 * US)
+    assert row.parts.likely["latency"] == pytest.approx(4 * 336 * US, rel=0.01)
+    assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
+    assert row.parts.likely["calls"] == pytest.approx(4 * 5 * US, rel=0.02)
+    assert row.verdict == "latency-bound"
+    assert row.defect is None
     # Farther away a load takes longer, which is more than there was time for.
     far = replace(waits, accesses=(Accesses(Linear(per_frame=100.0), float(1 << 28), CHASE),))
-    with recorded(tmp_path / "far", far, 400 * US) as session:
-        assert row_of(session).parts.likely["latency"] == pytest.approx(4 * 399 * US, rel=0.01)
+    assert row_of(far, 400 * US).parts.likely["latency"] == pytest.approx(4 * 399 * US, rel=0.01)
 
 
 def test_what_is_measured_within_a_kernel_needs_numba_cuda(monkeypatch):
@@ -150,45 +140,42 @@ def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowe
     assert (roof.low, roof.median, roof.high) == pytest.approx((3_000, 9_000, 20_000))
 
 
-def test_launches_behind_which_the_device_works_cost_nothing(tmp_path):
+def test_launches_behind_which_the_device_works_cost_nothing():
     """The host is ahead: the stage takes what its work takes, however many kernels it is."""
-    with recorded(tmp_path, law(10, moved=100e6), 102 * US) as session:
-        row = row_of(session)
-        assert row.verdict == "bandwidth-bound"
-        assert row.parts.likely["calls"] == 0.0
-    with recorded(tmp_path / "short", law(10), 3 * US) as session:
-        row = row_of(session)
-        assert row.parts.likely["calls"] <= 4 * 2 * US
-        assert row.defect is None
+    row = row_of(law(10, moved=100e6), 102 * US)
+    assert row.verdict == "bandwidth-bound"
+    assert row.parts.likely["calls"] == 0.0
+    row = row_of(law(10), 3 * US)
+    assert row.parts.likely["calls"] <= 4 * 2 * US
+    assert row.defect is None
 
 
-def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path):
-    with recorded(tmp_path, law(0, moved=30e6, name="log"), 64 * US) as session:
-        row = row_of(session)
-        assert row.arithmetic_ns is None
-        # The logarithms may be all of the 34 µs that the bytes do not explain.
-        assert row.verdict == UNDECIDED
-        assert "not measured here: log@cuda" in row.sentence
+def test_arithmetic_without_a_roof_is_unknown_and_not_nothing():
+    row = row_of(law(0, moved=30e6, name="log"), 64 * US)
+    assert row.arithmetic_ns is None
+    # The logarithms may be all of the 34 µs that the bytes do not explain.
+    assert row.verdict == UNDECIDED
+    assert "not measured here: log@cuda" in row.sentence
 
 
-def test_copies_are_held_against_the_roof_of_their_size(tmp_path):
-    with recorded(tmp_path, law(0), 64 * US, (1 << 12, 1 << 24), (1 << 12,)) as session:
-        row, back = sorted(transfers(session), key=lambda row: row.stage)
-        expected = (1 << 12) / 5e9 + (1 << 24) / 20e9
-        assert row.least_ns == pytest.approx(expected * 1e9)
-        assert row.of_roof == pytest.approx(expected / 2e-3)
-        assert back.least_ns == pytest.approx((1 << 12) / 4e9 * 1e9)
+def test_copies_are_held_against_the_roof_of_their_size():
+    session = recorded(law(0), 64 * US, (1 << 12, 1 << 24), (1 << 12,))
+    row, back = sorted(transfers(session), key=lambda row: row.stage)
+    expected = (1 << 12) / 5e9 + (1 << 24) / 20e9
+    assert row.least_ns == pytest.approx(expected * 1e9)
+    assert row.of_roof == pytest.approx(expected / 2e-3)
+    assert back.least_ns == pytest.approx((1 << 12) / 4e9 * 1e9)
 
 
-def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path):
+def test_what_timed_events_cost_is_part_of_the_recorders_own_cost():
     track: Any = SimpleNamespace(
         n_frames=1, tiles=0, misplaced=0, stages=StageSums(),
         wall_row=SimpleNamespace(total=lambda *_: 1e9), total_ns=lambda *_: [0.0] * len(CATEGORIES),
     )  # fmt: skip
-    with recorded(tmp_path, law(0), 64 * US) as session:
-        with_events = recorder_cost(session, track).perturbation
-        del session.meta[EVENTS]
-        assert with_events - recorder_cost(session, track).perturbation == pytest.approx((100 * 2_000 + 50_000) / 1e9)
+    session = recorded(law(0), 64 * US)
+    with_events = recorder_cost(session, track).perturbation
+    del session.meta[EVENTS]
+    assert with_events - recorder_cost(session, track).perturbation == pytest.approx((100 * 2_000 + 50_000) / 1e9)
 
 
 STAND_IN = device_roofs.Device("cuda", "cuda", lambda: None)

@@ -74,8 +74,6 @@ def test_a_machine_without_zones_or_with_those_of_root_says_why(tmp_path, monkey
 
 
 NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
-
-
 FIGURES: dict[str, Any] = {
     "UtilizationRates": SimpleNamespace(gpu=40, memory=7),
     "MemoryInfo": SimpleNamespace(used=1 << 30),

@@ -243,6 +243,7 @@ def test_numba_ignores_the_folder(first, tmp_path, monkeypatch):
     assert (done.stdout, done.stderr) == (f"0 {os.environ['NUMBA_CACHE_DIR']}\n", "")
 
 
+CRASHED = "it crashed (segmentation fault)"
 CURRENT = f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}\nCurrent thread 0x2 (most recent call first):\n"
 
 
@@ -270,7 +271,7 @@ def test_a_crash_is_reported_with_its_place():
     code = "import faulthandler\ndef falling(): faulthandler._sigsegv()\nfalling()"
     done = started("-c", code)
     words = children.last_words(done.stderr, done.returncode)
-    assert words == "it crashed (segmentation fault) in falling, <string> line 2"
+    assert words == f"{CRASHED} in falling, <string> line 2"
 
 
 def calls(pattern: str) -> Iterator[tuple[str, str]]:

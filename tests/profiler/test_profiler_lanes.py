@@ -90,58 +90,47 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
 # -- one thread -------------------------------------------------------------------------------------
 
 
+STEPS = st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12))
+
+
 @settings(deadline=None)  # compiles at first
-@given(
-    st.integers(1, 9),
-    st.lists(
-        st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)), max_size=60
-    ),
-)
+@given(st.integers(1, 9), st.lists(STEPS, max_size=60))
 def test_a_lane_records_as_a_list_would(capacity, steps):
     clock = FakeClock(1)
     lane = Lane(3, "x", "cpu", False, capacity, clock)
     waiting: list[tuple[int, ...]] = []
     recorded = dropped = epoch = 0
-    number = itertools.count(1)
-
-    def expect(*spans: tuple[int, ...]) -> None:
-        nonlocal recorded, dropped
-        kept = spans[: capacity - len(waiting)]
-        waiting.extend(kept)
-        recorded += len(kept)
-        dropped += len(spans) - len(kept)
-
+    begin = 1
     for what, n in steps:
+        spans: list[tuple[int, ...]] = []
         if what == "epoch":
             epoch = lane.epoch = n
         elif what == "take":
             assert taken(lane, n).tolist() == waiting[:n]
             del waiting[:n]
-        elif what == "kernel":
-            begin = next(number)
-            record_run(lane.lend(), begin, n)
-            lane.settle()
-            expect(*(s.tolist() for s in expected_run(begin, n, 3, epoch)))
-        elif what == "open":
-            begin = next(number)
-            record_and_open(lane.lend(), begin, n)
-            end = 10 * (begin + n - 1) + 1000
-            lane.settle(end)
-            spans = expected_run(begin, n, 3, epoch)
-            spans["duration_ns"][-1] = 1000
-            expect(*(s.tolist() for s in spans))
         elif what == "lap":
             lane.begin(7, 2**32 - 1)
             for i in range(n):
                 start = clock()
                 clock.advance(i)
                 lane.lap(5, i)
-                expect((start, i, 5, 3, epoch, 2**32 - 1, 7, i, 0, 0))
+                spans.append((start, i, 5, 3, epoch, 2**32 - 1, 7, i, 0, 0))
         else:
-            for _ in range(n):
-                i = next(number)
-                put_run(lane, i, 1)
-                expect(expected_run(i, 1, 3, epoch)[0].tolist())
+            run = expected_run(begin, n, 3, epoch)
+            if what == "put":
+                put_run(lane, begin, n)
+            elif what == "kernel":
+                record_run(lane.lend(), begin, n)
+                lane.settle()
+            else:
+                record_and_open(lane.lend(), begin, n)
+                lane.settle(10 * (begin + n - 1) + 1000)
+                run["duration_ns"][-1] = 1000
+            spans = run.tolist()
+            begin += n
+        kept = spans[: capacity - len(waiting)]
+        waiting += kept
+        recorded, dropped = recorded + len(kept), dropped + len(spans) - len(kept)
         assert (lane.recorded, lane.dropped, lane.waiting) == (recorded, dropped, len(waiting))
     assert taken(lane).tolist() == waiting
 

@@ -41,26 +41,20 @@ COSTS = {
 def recording(seed: int, blocks: int) -> np.ndarray:
     """Blocks with leaves of several stages, lanes and epochs; some leaves name frames far from here."""
     draw = random.Random(seed)
-    rows, lanes, epochs = [], [], []
+    rows = []
     now = frame = 0
-    for block in range(blocks):
+    for _ in range(blocks):
         start, frames = now, draw.randint(0, 20)
         for _ in range(draw.randint(0, 4)):
             length = draw.randint(0, 5000)
             first = frame if draw.random() < 0.9 else draw.randint(0, 3000)
             work = [draw.randint(0, 10**5) for _ in range(3)]
-            lane = int(draw.random() < 0.2)
-            stage = 4 if lane else draw.choice((1, 1, 2, 2, 3))
-            rows.append((now, length, stage, first, draw.randint(0, 30), *work))
-            lanes.append(lane)
-            epochs.append(int(block > blocks // 2))
+            rows.append((now, length, draw.choice((1, 1, 2, 2, 3, 4)), first, draw.randint(0, 30), *work))
             now += length
         rows.append((start, now - start, 0, frame, frames))
-        lanes.append(0)
-        epochs.append(int(block > blocks // 2))
         frame += frames
     spans = spans_of(rows)
-    spans["lane"], spans["epoch"] = lanes, epochs
+    spans["lane"], spans["epoch"] = spans["stage"] == 4, np.arange(len(spans)) > len(spans) // 2
     return spans
 
 
