@@ -1,19 +1,23 @@
-"""Pronouncing dictionaries."""
+"""Pronouncing dictionaries, grammars, and the words that a graph takes from them."""
 
 import tracemalloc
+import unicodedata
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import EXPRESSIONS, jsgf_text, restricted, sentences, write_dictionary
-from search_graphs import full_dictionary
+from language_models import EXPRESSIONS, arpa_text, jsgf_text, restricted, sentences, write_dictionary
+from search_graphs import full_dictionary, model
 
+from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary
 from pipelines.models.grammar import phrases
 from pipelines.models.grammar.expression import Repeat
 from pipelines.search.graph import lexicon
-from pipelines.search.graph.sources import read_grammar
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import recipe_of
+from pipelines.search.graph.sources import DictionaryEntries, read_grammar, source
 from tests.each import each
 from tests.pipelines.refusing import refusal
 
@@ -275,3 +279,144 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
     assert ("forward",) not in found
     (rule,) = phrases.read(path).rules.values()
     assert isinstance(rule, Repeat)
+
+
+# -- what a graph takes from dictionaries, language models and grammars ----------------------------
+
+
+PLAIN = "go G OW\nforward F AO R W ER D\nten T EH N\nmeters M IY T ER Z\n"
+
+
+def language_file(folder, *words):
+    """Unigrams, each less probable than the one before."""
+    grams = {(word,): (-1.0 - i / 10, 0.0) for i, word in enumerate(["<s>", "</s>", *words])}
+    return str(written(folder, arpa_text([grams]), "own.arpa"))
+
+
+def notes_of(dictionary, **settings):
+    recipe = recipe_of(GraphConfig(dictionary=dictionary, **{"vocabulary": 100, **settings}), model())
+    return source(recipe, DictionaryEntries(recipe, model().mdef))
+
+
+def by_language(folder, dictionary, *words, **settings):
+    own = written(folder, dictionary, "own.dict")
+    return notes_of(str(own), language_model=language_file(folder, *words), **settings)
+
+
+def by_grammar(folder, dictionary, phrases):
+    own, listed = written(folder, dictionary, "own.dict"), written(folder, phrases, "own.txt")
+    return notes_of(str(own), grammar=str(listed))
+
+
+@each(
+    "words, vocabulary, counted, names",
+    [
+        ("go forward ten", 100, "", ""),
+        ("go vorwaerts meterz zehn forward ten", 100, "3 of 6 words of the language model", "vorwaerts, meterz, zehn"),
+        # Of those that are not among the most probable nobody asks.
+        ("go ten zehn forward", 2, "", ""),
+        ("go elf ten zehn forward", 2, "1 of 3 most probable words of the language model", "elf"),
+        ("go u0 u1 u2 u3 u4 u5 u6 u7 u8 u9", 100, "10 of 11 words", "u0, u1, u2, u3, u4, u5, u6, u7 and 2 more"),
+    ],
+)
+def test_words_without_a_pronunciation_are_counted(tmp_path, words, vocabulary, counted, names):
+    found = by_language(tmp_path, PLAIN, *words.split(), vocabulary=vocabulary)
+    assert len(found.notes) == bool(names)
+    for note in found.notes:
+        assert note.startswith(counted)
+        assert note.endswith(f" no pronunciation and {'is' if counted[:2] == '1 ' else 'are'} left out: {names}")
+    assert set(found.words) <= {"<s>", "</s>", "go", "forward", "ten"}
+
+
+@pytest.mark.slow
+def test_the_shipped_files_leave_nothing_out_and_a_graph_keeps_its_notes(tmp_path):
+    config = GraphConfig(vocabulary=50, bigrams=100)
+    assert compile_graph(recipe_of(config, model()), lambda *_: None).notes == ()
+    for name in ("cards", "digits", "robot"):
+        assert notes_of("", grammar=name).notes == ()
+    own, language = written(tmp_path, PLAIN, "own.dict"), language_file(tmp_path, "go", "zehn")
+    config = GraphConfig(dictionary=str(own), language_model=language)
+    (note,) = compile_graph(recipe_of(config, model()), lambda *_: None).notes
+    assert note.endswith("left out: zehn")
+
+
+@each("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@each("word", ["naïve", "हिन्दी", "क़िला", "한국", "Ångström"])
+def test_forms_of_unicode_do_not_matter(tmp_path, forms, word):
+    in_dictionary, in_text = (unicodedata.normalize(form, word) for form in forms)
+    dictionary = f"{in_dictionary} N AA IY V\ngo G OW\n"
+    found = by_language(tmp_path, dictionary, "go", in_text)
+    assert (found.words, found.notes) == (("<s>", "</s>", "go", in_text), ())
+    assert found.dictionary[in_text] == (("N", "AA", "IY", "V"),)
+    found = by_grammar(tmp_path, dictionary, f"go {in_text}\n")
+    assert (found.words, found.notes) == (("go", in_dictionary), ())
+
+
+@each("turn", [str.upper, str.title, str.lower])
+@each("in_dictionary", [str.upper, str.title, str.lower])
+def test_capitals_do_not_matter_and_are_said(tmp_path, turn, in_dictionary):
+    phones = {"go": "G OW", "forward": "F AO R W ER D", "straße": "S T R AA S AH"}
+    listed, words = [*map(in_dictionary, phones)], [*map(turn, phones)]
+    dictionary = "".join(f"{word} {sounds}\n" for word, sounds in zip(listed, phones.values(), strict=True))
+    others = sum(a != b for a, b in zip(listed, words, strict=True))
+    found = by_language(tmp_path, dictionary, *words)
+    assert found.words == ("<s>", "</s>", *words)
+    assert len(found.notes) == bool(others)
+    for note in found.notes:
+        assert note.startswith(f"{others} words of the language model have other capitals")
+        assert f"{words[0]} ({listed[0]})" in note
+    found = by_grammar(tmp_path, dictionary, f"{' '.join(words)}\n{words[0]}\n")
+    assert (found.words, len(found.notes)) == (tuple(listed), bool(others))
+
+
+def test_a_word_as_written_comes_first(tmp_path):
+    dictionary = "Polish P OW L IH SH\npolish P AA L IH SH\n"
+    found = by_language(tmp_path, dictionary, "polish", "Polish", "POLISH")
+    assert found.dictionary["Polish"] == (("P", "OW", "L", "IH", "SH"),)
+    assert found.dictionary["POLISH"] == found.dictionary["polish"]
+    assert found.notes == ("1 word of the language model has other capitals in the dictionary: POLISH (polish)",)
+    assert by_grammar(tmp_path, dictionary, "polish Polish POLISH").words == ("polish", "Polish")
+
+
+FILLERS = "<s> SIL\n</s> SIL\n<sil> SIL\n<unk> SPN\n++NOISE++ +NSN+\nbreath +NSN+ SIL\n[laughter] L AE F UX\n"
+
+
+def test_fillers_and_sentence_marks_are_no_words(tmp_path):
+    noises = ["++NOISE++", "<unk>", "<sil>", "breath", "[laughter]", "++COUGH++", "<UNK>"]
+    found = by_language(tmp_path, FILLERS + PLAIN, "go", *noises, "forward")
+    assert found.words == ("<s>", "</s>", "go", "forward")
+    assert found.notes == ("fillers whose phones the acoustic model lacks are left out: [laughter]",)
+    phrases = "<s> go ++NOISE++ forward breath </s>\n[laughter] ten\n"
+    found = by_grammar(tmp_path, FILLERS + PLAIN, phrases)
+    assert found.words == ("go", "forward", "ten")
+    # A filler that is pronounced like a word is one.
+    found = by_grammar(tmp_path, "<um> AH1 M\n[um] AH M\n", "<um> [um]\n")
+    assert found.words == ("<um>", "[um]")
+
+
+def test_fillers_inside_a_word_are_named_as_what_they_are(tmp_path):
+    fillers = r"'go' with fillers of the acoustic model, .*: 'SIL'"
+    refusal(fillers, by_language, tmp_path, "go G OW SIL\nten T EH N\n", "go", "ten")
+    refusal(r"'go' with phones .* model lacks: 'UX'", by_language, tmp_path, "go G UX SIL\nten T EH N\n", "go", "ten")
+
+
+def test_the_dictionary_that_cmu_publishes_is_read(tmp_path):
+    dictionary = "go G OW1 # comment\nforward F AO1 R W ER0 D\nforward(2) F AO0 R W ER1 D # place, danish\nten T EH N\n"
+    found = by_language(tmp_path, dictionary, "go", "forward", "ten")
+    assert found.dictionary["forward"] == (("F", "AO", "R", "W", "ER", "D"),)
+    assert [note.rpartition(": ")[2] for note in found.notes] == ["AO0, AO1, ER0, ER1, OW1"]
+    assert by_language(tmp_path, dictionary, "ten").notes == ()
+    refusal(r"'go' with phones .* lacks: 'OX1'", by_grammar, tmp_path, "go G OX1\n", "go\n")
+
+
+def test_probabilities_of_pronunciations_are_left_out_and_noted(tmp_path):
+    dictionary = "go 0.9 G OW\nten 0.99 0.5 1.02 1.0 T EH N\nten 1.0e-3 T AH N\n"
+    found = by_language(tmp_path, dictionary, "go", "ten")
+    assert found.dictionary["go"] == (("G", "OW"),)
+    assert found.dictionary["ten"] == (("T", "EH", "N"), ("T", "AH", "N"))
+    assert found.notes == ("probabilities of pronunciations in the dictionary are left out",)
+
+
+def test_missing_words_of_a_grammar_are_shown_as_written(tmp_path):
+    missing = r"own.dict does not pronounce: 'NULIS', 'Vienas'\."
+    refusal(missing, by_grammar, tmp_path, PLAIN, "go NULIS\nVienas NULIS\n")
