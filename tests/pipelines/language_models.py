@@ -3,6 +3,7 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -94,48 +95,38 @@ def sentences(expression: Expression, rules: dict[str, Expression], longest: int
     """Probability of the most probable way to say each sentence of at most `longest` words."""
     if depth > 3 * longest + 12:
         return {}
+
+    def of(item: Expression) -> Sentences:
+        return sentences(item, rules, longest, depth + 1)
+
     match expression:
         case Word(text):
             return {(text,): 1.0}
         case Reference(rule):
-            return sentences(rules[rule], rules, longest, depth + 1)
+            return of(rules[rule])
         case Sequence(items):
-            found: Sentences = {(): 1.0}
-            for item in items:
-                found = joined(found, sentences(item, rules, longest, depth + 1), longest)
-            return found
+            return reduce(lambda found, item: joined(found, of(item), longest), items, {(): 1.0})
         case Alternatives(choices):
             total = sum(weight for weight, _ in choices)
-            result: Sentences = defaultdict(float)
-            for weight, item in choices:
-                for said, p in sentences(item, rules, longest, depth + 1).items():
-                    add(result, said, p * weight / total)
-            return dict(result)
+            return likeliest((s, p * weight / total) for weight, item in choices for s, p in of(item).items())
         case Repeat(item):
-            once = sentences(item, rules, longest, depth + 1)
-            result = defaultdict(float)
-            turn, chance = once, 0.5
+            turns = [of(item)]
             # Turns that say nothing leave less and less.
-            for _ in range(60):
-                for said, p in turn.items():
-                    add(result, said, p * chance)
-                turn, chance = joined(turn, once, longest), chance / 2
-                if not turn:
-                    break
-            return dict(result)
+            while turns[-1] and len(turns) < 60:
+                turns.append(joined(turns[-1], turns[0], longest))
+            return likeliest((s, p * 0.5**n) for n, turn in enumerate(turns, start=1) for s, p in turn.items())
 
 
-def add(to: Sentences, sentence: tuple[str, ...], p: float) -> None:
-    to[sentence] = max(to[sentence], p)
+def likeliest(ways: Iterable[tuple[tuple[str, ...], float]]) -> Sentences:
+    found: Sentences = defaultdict(float)
+    for sentence, p in ways:
+        found[sentence] = max(found[sentence], p)
+    return dict(found)
 
 
 def joined(first: Sentences, second: Sentences, longest: int) -> Sentences:
-    result: Sentences = defaultdict(float)
-    for a, p in first.items():
-        for b, q in second.items():
-            if len(a) + len(b) <= longest:
-                add(result, a + b, p * q)
-    return dict(result)
+    pairs = itertools.product(first.items(), second.items())
+    return likeliest((a + b, p * q) for (a, p), (b, q) in pairs if len(a) + len(b) <= longest)
 
 
 def jsgf_text(expression: Expression) -> str:
