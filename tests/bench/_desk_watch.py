@@ -1,7 +1,5 @@
 """What the parts of `bench desk` watch in the real window: paintings, gaps of the event loop, cursors."""
 
-from __future__ import annotations
-
 import time
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 Each prints one JSON object. Times are of the monotonic clock, which all processes of a machine share.
 """
 
-from __future__ import annotations
-
 import time
 
 BEGUN = time.monotonic()

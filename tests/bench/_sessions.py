@@ -4,8 +4,6 @@
 the preset `gmm` at block 16 (13 sentences, 2 222 blocks). `Stepped` is the real writer with a fake clock.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import shutil

@@ -9,8 +9,6 @@ tries are kept as JSON lines in the cache, by settings and by a digest of the st
 ab_validation` adds `--repeat` tries of each kind to those kept and reports them all.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

@@ -13,8 +13,6 @@ cost of hot replay at its default.
 analysis is seen on the same runs.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections import Counter

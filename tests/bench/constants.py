@@ -7,8 +7,6 @@ A constant need not be the value of this machine, but a large difference is a re
 librivox-0870 and cards-001, the preset `gmm`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator

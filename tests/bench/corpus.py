@@ -8,8 +8,6 @@ Speech that does not ship, this and that of people next to the checkout, is what
 sentence says so and the bench stops.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import sys

@@ -7,8 +7,6 @@ of the speech itself: each utterance is decoded by one and at once by the other,
 processor time of that thread. Then what topologies and blank skipping change, of our search alone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

@@ -6,8 +6,6 @@ pocketsphinx runs one pass (`fwdflat` and `bestpath` off), which is what a singl
 preset's vocabulary for its word errors also with all its passes; everything else of it is at its defaults.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version

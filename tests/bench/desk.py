@@ -19,8 +19,6 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
 - cycles: sessions opened and closed, windows made and closed; objects, threads and files that each leaves behind.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -10,8 +10,6 @@ most: steps for which no time is left, and only these, are taken when it is call
 The step `session` leaves a session of at most 2 MB. table.md is for docs/measurements.md.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

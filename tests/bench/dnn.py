@@ -9,8 +9,6 @@ library, timed in the same turns. What 8 bits cost in words is audited on the fi
 corpus, and kept in the cache, since it does not depend on the machine.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

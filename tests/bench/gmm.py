@@ -13,8 +13,6 @@ words are audited (`pipelines.experiments.audit`): on the files given, or on the
 corpus (`tests.bench.corpus`) up to 1 500 words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version

@@ -6,8 +6,6 @@ Every graph is built by the child process that builds it for a run, whose proces
 the system reports. There is no peer.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -11,8 +11,6 @@ lattice is too narrow for another path than the best, that changes nothing: what
 scores and the search.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ for all rungs that make the same scores, and kept in the cache (`_rounds.Kept`).
 cannot be made, stands in the table with the reason.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

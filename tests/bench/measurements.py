@@ -11,8 +11,6 @@ put in; its output is JSON. Where data is missing or a command fails, one senten
 and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

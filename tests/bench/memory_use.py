@@ -3,8 +3,6 @@
 python -m tests.bench.memory_use --hours 2
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Sequence

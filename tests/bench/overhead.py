@@ -10,8 +10,6 @@ Events are timed in interleaved rounds on the same machine in the same process: 
 from a compiled kernel, `torch.profiler.record_function` and viztracer.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 import timeit

@@ -14,8 +14,6 @@ time of other programs has no verdict of its own: there it must be the largest p
 `python -m tests.bench.planted_causes [--tries N] [--only CAUSE]` prints how often they were.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import multiprocessing
 import os

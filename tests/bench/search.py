@@ -7,8 +7,6 @@ what counts is the processor time of that thread, so that other programs disturb
 is measured on both sides; our scaling of the scores and our word times included, Kaldi's scaling (done beforehand) not.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

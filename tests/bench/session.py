@@ -5,8 +5,6 @@
 The real writer has its rounds and checkpoints at the times of a real hour; a reader of another process follows.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

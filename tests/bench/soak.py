@@ -8,8 +8,6 @@ of the stream are read from outside. Growth is the slope of a least-squares line
 SETTLE_S), when caches are full; memory should grow by at most MOST_MB a minute, files and threads not at all.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import tempfile

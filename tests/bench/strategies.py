@@ -11,8 +11,6 @@ depend on the machine, are kept in the cache under the digest of configuration, 
 interrupted table goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -9,8 +9,6 @@ show the middle, and the range of the outcomes: where a program's data lie in me
 in some starts a layer of a net runs up to 15 % faster.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence

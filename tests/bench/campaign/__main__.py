@@ -4,8 +4,6 @@ python -m tests.bench.campaign --each 1000
 python -m tests.bench.campaign --kind sessions audio --each 300 --seed 7 --keep /tmp/found
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -4,8 +4,6 @@ The campaign gives sessions to the command line and to the real window; the test
 hypothesis, which needs a function, call `use`. A session that does not work is an exception here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """One hostile input, and a kind of them: sound files that are damaged at random, and inputs that no mutator reaches."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -4,8 +4,6 @@
 the caller to watch (the campaign's driver calls it in a process of its own).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

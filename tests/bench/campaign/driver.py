@@ -5,8 +5,6 @@ control characters on a stream, more than 20 s or 1.5 GB, a file made or changed
 and a canary (a module planted in the current folder) that was imported.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import functools

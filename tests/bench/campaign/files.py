@@ -1,7 +1,5 @@
 """Sound and texts of strangers: damage comes from the mutator; on purpose are days of silence and odd names."""
 
-from __future__ import annotations
-
 import bz2
 import functools
 import gzip

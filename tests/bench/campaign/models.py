@@ -2,8 +2,6 @@
 checksums that are right.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

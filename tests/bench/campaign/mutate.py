@@ -3,8 +3,6 @@
 A damage takes the path of a sound file and a source of random numbers.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

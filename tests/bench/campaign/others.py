@@ -2,8 +2,6 @@
 what the window remembers.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import json

@@ -1,7 +1,5 @@
 """Sessions of strangers: those made on purpose, and damage to sound ones that hold all that one may hold."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

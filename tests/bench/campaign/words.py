@@ -1,7 +1,5 @@
 """Command lines: bad words and environments, places of outputs, settings at random, and files of up to three hours."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

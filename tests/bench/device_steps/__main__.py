@@ -1,7 +1,5 @@
 """One step of `bench device`, in this process."""
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback

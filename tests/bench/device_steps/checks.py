@@ -1,7 +1,5 @@
 """Steps that need no speech: what the device is, the tests on it, its roofs, its clock, full memory."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

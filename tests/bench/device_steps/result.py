@@ -1,7 +1,5 @@
 """The result of a step, and the speech that steps share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """Steps that are whole runs: every combination of model, number type, moves and search; and a session to keep."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Steps that time scoring on the device: its work against torch's own profiler, and graphs of kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from statistics import median
