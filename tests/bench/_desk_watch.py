@@ -1,6 +1,9 @@
-"""What the parts of `bench desk` watch in the real window: paintings, gaps of the event loop, cursors."""
+"""The real window for the parts of `bench desk`, and what they watch: paintings, gaps of the event loop, cursors."""
 
+import resource
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
@@ -16,9 +19,9 @@ IN_SIGHT: Final = ("cost", "timeline", "words")  # charts that the default layou
 
 
 class Paintings(QObject):
-    """Counts the paintings of some widgets."""
+    """Which of some widgets were painted, by their numbers."""
 
-    def __init__(self, widgets: list[QWidget]) -> None:
+    def __init__(self, widgets: Sequence[QWidget]) -> None:
         super().__init__()
         self.painted: set[int] = set()
         for number, widget in enumerate(widgets):
@@ -38,80 +41,16 @@ class Loop(QObject):
         super().__init__()
         self.gaps: list[tuple[float, float]] = []
         self._last = (time.monotonic(), time.thread_time())
-        self._timer = QTimer(self)
-        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._look)
-        self._timer.start(LOOK_MS)
+        self.timer = QTimer(self)
+        self.timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self.timer.timeout.connect(self._look)
+        self.timer.start(LOOK_MS)
 
     def _look(self) -> None:
         now = (time.monotonic(), time.thread_time())
         if now[0] - self._last[0] > GAP_S:
             self.gaps.append((now[0] - self._last[0], now[1] - self._last[1]))
         self._last = now
-
-    def stop(self) -> None:
-        self._timer.stop()
-
-
-def qt() -> Any:
-    """The application, which is there by now."""
-    return QApplication.instance()
-
-
-def until(ready: Any, seconds: float) -> None:
-    """Serve events until `ready()`."""
-    app = qt()
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            raise TimeoutError(f"not ready after {seconds:g} s")
-        app.processEvents()
-        time.sleep(0.001)
-
-
-def serve(seconds: float) -> None:
-    """Run the event loop for a while, as the application does."""
-    app = qt()
-    # Not `quit`, which closes the windows first.
-    QTimer.singleShot(round(1000 * seconds), lambda: app.exit(0))
-    app.exec()
-
-
-def window_shown() -> Any:
-    """The window at its first size."""
-    from app.application import application
-    from app.style.theme import set_theme
-    from app.window.main_window import MainWindow
-
-    app = application()
-    if not app.styleSheet():
-        set_theme("dark")
-    window = MainWindow()
-    window.show()
-    window.resize(*SIZE)  # the screen of the platform `offscreen` is smaller
-    return window
-
-
-def show_default(window: Any) -> None:
-    """The desk in the layout that a new user has, with cost, timeline and words in sight; RuntimeError otherwise."""
-    window.show_desk()
-    serve(SHOWN_S)
-    seen = window.desk.docks.in_front()
-    if missing := [name for name in IN_SIGHT if name not in seen]:
-        raise RuntimeError(f"the default layout does not show {', '.join(missing)}, only {', '.join(seen)}")
-
-
-def charts(window: Any) -> list[QWidget]:
-    """The widgets of the charts over time that are in sight."""
-    return [view.plot.viewport() for view in chart_views(window)]
-
-
-def chart_views(window: Any) -> list[Any]:
-    """The views over time that are in sight: one behind another is not painted."""
-    from app.views.chart import ChartView
-
-    front = (window.desk.views[view_id] for view_id in window.desk.docks.in_front())
-    return [view for view in front if isinstance(view, ChartView)]
 
 
 class Updates(QObject):
@@ -130,15 +69,82 @@ class Updates(QObject):
         return False
 
 
-def window_live() -> Any:
-    """The window with the demo under way, in the default layout."""
+def qt() -> Any:
+    """The application, which is there by now."""
+    return QApplication.instance()
+
+
+def until(ready: Callable[[], bool], seconds: float) -> None:
+    """Serve events until `ready()`; TimeoutError after `seconds`."""
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"not ready after {seconds:g} s")
+        qt().processEvents()
+        time.sleep(0.001)
+
+
+def serve(seconds: float) -> None:
+    """Run the event loop for a while, as the application does."""
+    app = qt()
+    # Not `quit`, which closes the windows first.
+    QTimer.singleShot(round(1000 * seconds), lambda: app.exit(0))
+    app.exec()
+
+
+def window_shown() -> Any:
+    """The window at its first size."""
+    from app.application import application
+    from app.style.theme import set_theme
+    from app.window.main_window import MainWindow
+
+    if not application().styleSheet():
+        set_theme("dark")
+    window = MainWindow()
+    window.show()
+    window.resize(*SIZE)  # the screen of the platform `offscreen` is smaller
+    return window
+
+
+def desk_shown() -> Any:
+    """The window with the desk in the layout that a new user has; RuntimeError where its charts are not in sight."""
     from app.gui import freeze_objects
-    from pipelines.config import presets
 
     window = window_shown()
-    show_default(window)
-    window.runs.demo("demo" if "demo" in presets.names() else None)
+    window.show_desk()
+    serve(SHOWN_S)
+    if missing := set(IN_SIGHT) - set(seen := window.desk.docks.in_front()):
+        raise RuntimeError(f"the default layout does not show {', '.join(missing)}, only {', '.join(seen)}")
     freeze_objects()  # as the application does at its start
+    return window
+
+
+def window_live() -> Any:
+    """The window with the demo under way, in the default layout."""
+    window = desk_shown()
+    window.runs.demo("demo")
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
     serve(SETTLE_S)
     return window
+
+
+def chart_views(window: Any) -> list[Any]:
+    """The views over time that are in sight: one behind another is not painted."""
+    from app.views.chart import ChartView
+
+    front = (window.desk.views[view_id] for view_id in window.desk.docks.in_front())
+    return [view for view in front if isinstance(view, ChartView)]
+
+
+def charts(window: Any) -> list[QWidget]:
+    """The widgets of the charts over time that are in sight."""
+    return [view.plot.viewport() for view in chart_views(window)]
+
+
+def peak_bytes() -> int:
+    """The highest resident size of this process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # getrusage counts what the parent had when it forked; this does not.
+    return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])

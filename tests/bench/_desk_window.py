@@ -1,65 +1,60 @@
 """The parts of `bench desk` that run in a process of their own: `python -m tests.bench._desk_window PART …`.
 
-Each prints one JSON object. Times are of the monotonic clock, which all processes of a machine share.
+Each returns the figures that are printed, as one JSON object.
 """
 
+import gc
+import json
+import sys
+import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
 
-BEGUN = time.monotonic()
+import numpy as np
+import psutil
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer
+from PySide6.QtWidgets import QApplication
 
-import gc  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import threading  # noqa: E402
-from collections.abc import Iterator  # noqa: E402
-from contextlib import ExitStack, contextmanager  # noqa: E402
-from itertools import pairwise  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any, Final  # noqa: E402
-from unittest.mock import patch  # noqa: E402
-
-import numpy as np  # noqa: E402
-import psutil  # noqa: E402
-from PySide6.QtCore import QEvent, QObject, QTimer  # noqa: E402
-from PySide6.QtWidgets import QApplication  # noqa: E402
-
-from tests.bench._desk_watch import (  # noqa: E402
-    READY_S,
-    SETTLE_S,
-    Loop,
-    Paintings,
-    Updates,
-    chart_views,
-    charts,
-    qt,
-    serve,
-    show_default,
-    until,
-    window_live,
-    window_shown,
-)
+from tests.bench import _desk_watch as watch
+from tests.bench._desk_watch import serve
 
 CYCLES: Final = 50
 STEPS: Final = 300
 MB: Final = 1e6
+FORCED_S: Final = (0.033, 0.05, 0.1, 0.2)  # seconds between two updates of a live run that is measured apart
+TURN_S: Final = 3.0
+REST_S: Final = 0.4  # of a turn that is not counted: what the turn before left over
+PARTS: Final = ("painting", "charts", "breakdown", "texts")
+"""What is left out, one at a time: painting of the plots, reduction and drawing, the breakdown, texts and figures."""
+Figures = dict[str, Any]
 
 
-def quantiles(values: list[float], name: str) -> dict[str, float]:
+def quantiles(values: list[float], name: str) -> Figures:
     """Median, p99 and the most of `values`, under `name`."""
     ordered = sorted(values)
     places = {"p50": len(ordered) // 2, "p99": min(len(ordered) - 1, int(0.99 * len(ordered))), "most": -1}
     return {f"{name}_{key}": round(ordered[i], 2) for key, i in places.items()} if ordered else {}
 
 
-def live(seconds: str) -> dict[str, Any]:
+def served(seconds: float) -> tuple[float, float]:
+    """Serve events for a while: the seconds that it took, and those of the processor, all threads of this process."""
+    begin, process = time.monotonic(), time.process_time()
+    serve(seconds)
+    return time.monotonic() - begin, time.process_time() - process
+
+
+def live(seconds: str) -> Figures:
     """The demo in the default layout."""
-    window = window_live()
-    updates, loop = Updates(window), Loop()
-    start, process = time.monotonic(), time.process_time()
-    serve(float(seconds))
-    took, process = time.monotonic() - start, time.process_time() - process
-    loop.stop()
-    own = [gap for gap in loop.gaps if gap[1] > gap[0] / 2]
+    window = watch.window_live()
+    updates, loop = watch.Updates(window), watch.Loop()
+    took, process = served(float(seconds))
+    loop.timer.stop()
     found = {
         "seconds": round(took, 1),
         "still_live": window.playhead.live,
@@ -67,17 +62,12 @@ def live(seconds: str) -> dict[str, Any]:
         **quantiles([1e3 * (b[0] - a[0]) for a, b in pairwise(updates.cursors)], "update_ms"),
         "gui_core_share": round(process / took, 3),
         "gaps_over_50ms": round(60 / took * len(loop.gaps), 1),
-        "own_gaps_over_50ms": round(60 / took * len(own), 1),
+        "own_gaps_over_50ms": round(60 / took * sum(own > gap / 2 for gap, own in loop.gaps), 1),
         "longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
         "live_memory_mb": round(psutil.Process().memory_info().rss / MB, 1),
     }
     window.close()
     return found
-
-
-FORCED_S: Final = (0.033, 0.05, 0.1, 0.2)  # seconds between two updates of a live run that is measured apart
-TURN_S: Final = 3.0
-REST_S: Final = 0.4  # of a turn that is not counted: what the turn before left over
 
 
 @contextmanager
@@ -90,6 +80,10 @@ def left_out(part: str) -> Iterator[None]:
     from app.window.bars.statusline import StatusLine
     from app.window.bars.topbar import TopBar
     from app.window.bars.transport import ScrubBar, Transport
+
+    def same_again(reduce: Callable[..., Any]) -> Callable[..., Any]:
+        """The model that a chart has already, in place of what `reduce` would make."""
+        return lambda view, *now: reduce(view, *now) if view._model is None else view._model
 
     kinds = ChartView.__subclasses__()
     replaced: dict[str, list[tuple[type, str]]] = {
@@ -105,26 +99,17 @@ def left_out(part: str) -> Iterator[None]:
     with ExitStack() as undone:
         for kind, name in replaced.get(part, ()):
             nothing = "" if name == "_note" else None
-            instead = _same_again(kind.reduce) if name == "reduce" else lambda *_, nothing=nothing: nothing
+            instead = same_again(kind.reduce) if name == "reduce" else lambda *_, nothing=nothing: nothing
             undone.enter_context(patch.object(kind, name, instead))
         yield
 
 
-def _same_again(reduce: Any) -> Any:
-    """The model that a chart has already, in place of what `reduce` would make."""
-    return lambda view, *now: reduce(view, *now) if view._model is None else view._model
-
-
-PARTS: Final = ("painting", "charts", "breakdown", "texts")
-"""What is left out, one at a time: painting of the plots, reduction and drawing, the breakdown, texts and figures."""
-
-
-def paced(rounds: str) -> dict[str, Any]:
+def paced(rounds: str) -> Figures:
     """Processor time of a live run by seconds and by updates: turns of forced intervals, and of parts left out."""
     from app.model import pace
 
-    window = window_live()
-    updates = Updates(window)
+    window = watch.window_live()
+    updates = watch.Updates(window)
     arms = [("", s) for s in FORCED_S] + [(part, s) for part in PARTS for s in (FORCED_S[0], FORCED_S[-1])]
     turns: dict[str, list[tuple[float, float]]] = {part: [] for part in ("", *PARTS)}
     for _ in range(int(rounds)):
@@ -132,30 +117,23 @@ def paced(rounds: str) -> dict[str, Any]:
             with left_out(part), patch.object(pace.RedrawClock, "interval_s", interval):
                 serve(REST_S)
                 updates.cursors.clear()
-                begin, process = time.monotonic(), time.process_time()
-                serve(TURN_S)
-                took, used = time.monotonic() - begin, time.process_time() - process
+                took, used = served(TURN_S)
                 turns[part].append((len(updates.cursors) / took, used / took))
-    still_live = window.playhead.live
-    window.close()
-    fits = {part: _line(found) for part, found in turns.items()}
-    fixed, update = fits.pop("")
-    return {
-        "still_live": still_live,
+    # Of each line through (updates per second, share of a core): the share of an update, and that without any.
+    fits = {part: np.polyfit(*zip(*found, strict=True), 1).tolist() for part, found in turns.items()}
+    update, fixed = fits.pop("")
+    found = {
+        "still_live": window.playhead.live,
         "fixed_core_share": round(fixed, 3),
-        "update_ms": round(update, 2),
-        "fixed_core_share_of": {part: round(fixed - one, 3) for part, (one, _) in fits.items()},
-        "update_ms_of": {part: round(update - one, 2) for part, (_, one) in fits.items()},
+        "update_ms": round(1e3 * update, 2),
+        "fixed_core_share_of": {part: round(fixed - without, 3) for part, (_, without) in fits.items()},
+        "update_ms_of": {part: round(1e3 * (update - without), 2) for part, (without, _) in fits.items()},
     }
+    window.close()
+    return found
 
 
-def _line(turns: list[tuple[float, float]]) -> tuple[float, float]:
-    """Share of a core without any update, and ms of each, of turns (updates per second, share of a core)."""
-    slope, fixed = np.polyfit(*zip(*turns, strict=True), 1).tolist()
-    return fixed, 1e3 * slope
-
-
-def opens() -> dict[str, Any]:
+def opens() -> Figures:
     """Start Qt on this platform: where it cannot, it ends the process."""
     from app.application import application
 
@@ -163,13 +141,13 @@ def opens() -> dict[str, Any]:
     return {}
 
 
-def start() -> dict[str, Any]:
+def start() -> Figures:
     """From the start of the process to the first painting, the bars and the charts; as `asrscope` opens it."""
-    begun = time.time() - psutil.Process().create_time() - (time.monotonic() - BEGUN)
     from app import gui
     from app.application import application
     from app.window.first_window import FirstWindow
 
+    begun = psutil.Process().create_time()
     seen: dict[str, float] = {}
     app = application()
 
@@ -184,8 +162,7 @@ def start() -> dict[str, Any]:
                 if isinstance(watched, FirstWindow):
                     self.painting, self.whole = True, watched.is_complete
             elif self.painting and kind in (QEvent.Type.MetaCall, QEvent.Type.Timer):
-                self.painting = False
-                now = time.monotonic() - BEGUN + begun
+                self.painting, now = False, time.time() - begun
                 seen.setdefault("first_paint_s", now)
                 if self.whole:
                     seen.setdefault("bars_paint_s", now)
@@ -199,52 +176,46 @@ def start() -> dict[str, Any]:
     return {key: round(value, 3) for key, value in seen.items()}
 
 
-def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
+def _opened(path: str) -> tuple[Any, watch.Paintings, Figures]:
     """A window with a session opened until every chart is painted; its paintings, and the times."""
-    from app.gui import freeze_objects
-
-    window = window_shown()
-    show_default(window)
-    freeze_objects()  # as the application does at its start
-    app = qt()
+    window = watch.desk_shown()
     serve(0.5)
-    seen = Paintings(charts(window))
+    seen = watch.Paintings(watch.charts(window))
     seen.painted.clear()
     begin, cpu = time.monotonic(), time.process_time()
     window.open_session(Path(path))
 
     def drawn() -> bool:
-        models = [view.model() for view in chart_views(window)]
-        return all(model is not None for model in models) and len(seen.painted) == len(models)
+        models = [view.model() for view in watch.chart_views(window)]
+        return None not in models and len(seen.painted) == len(models)
 
-    while not drawn() and time.monotonic() < begin + READY_S:
-        app.processEvents()
+    while not drawn() and time.monotonic() < begin + watch.READY_S:
+        watch.qt().processEvents()
     took = {"open_1e6_s": round(time.monotonic() - begin, 3), "open_1e6_cpu_s": round(time.process_time() - cpu, 3)}
     return window, seen, took
 
 
-def opening(path: str) -> dict[str, Any]:
+def opening(path: str) -> Figures:
     """Open a million spans in a running window."""
     window, _, found = _opened(path)
     window.close()
     return found
 
 
-def million(path: str) -> dict[str, Any]:
+def million(path: str) -> Figures:
     """The same; pan and zoom."""
     window, seen, took = _opened(path)
-    serve(SETTLE_S)  # words and stages of a long session come little by little
+    serve(watch.SETTLE_S)  # words and stages of a long session come little by little
     steps = _steps(window, seen)
     spans = len(window.playhead.session.spans)
     window.close()
     return {"spans": spans, **took, **quantiles(steps, "pan_zoom_ms")}
 
 
-def _steps(window: Any, seen: Paintings) -> list[float]:
+def _steps(window: Any, seen: watch.Paintings) -> list[float]:
     """Wall ms of each gesture, until every chart is painted again."""
-    app, axis, count, wall = qt(), window.axis, len(charts(window)), []
+    app, axis, count, wall = watch.qt(), window.axis, len(watch.charts(window)), []
     axis.fit()
-    until(lambda: True, 1)
     for step in range(STEPS):
         app.processEvents()
         seen.painted.clear()
@@ -263,11 +234,9 @@ def _steps(window: Any, seen: Paintings) -> list[float]:
     return wall
 
 
-def hour(path: str) -> dict[str, Any]:
+def hour(path: str) -> Figures:
     """Resident memory of the window with an hour open, drawn and counted."""
-    from tests.bench._rounds import peak_bytes  # not before: start-up is measured here as well
-
-    window = window_shown()
+    window = watch.window_shown()
     window.show_desk()
     serve(0.5)
     window.open_session(Path(path))
@@ -276,13 +245,12 @@ def hour(path: str) -> dict[str, Any]:
     serve(0.5)
     window.axis.fit()
     serve(0.5)
-    resident = psutil.Process().memory_info().rss
-    found = {"memory_mb": round(resident / MB, 1), "peak_memory_mb": round(peak_bytes() / MB, 1)}
+    sizes = {"memory_mb": psutil.Process().memory_info().rss, "peak_memory_mb": watch.peak_bytes()}
     window.close()
-    return found
+    return {name: round(size / MB, 1) for name, size in sizes.items()}
 
 
-def cycles(path: str) -> dict[str, Any]:
+def cycles(path: str) -> Figures:
     """Objects that sessions opened and closed, and windows made and closed, leave behind."""
 
     def opened(window: Any) -> None:
@@ -300,11 +268,11 @@ def cycles(path: str) -> dict[str, Any]:
         serve(0.01)
 
     def whole_window() -> None:
-        window = window_shown()
+        window = watch.window_shown()
         opened(window)
         gone(window)
 
-    first = window_shown()
+    first = watch.window_shown()
     first.show_desk()
     serve(0.2)
     found = {"sessions": _left(session)}
@@ -313,61 +281,42 @@ def cycles(path: str) -> dict[str, Any]:
     return {"cycles": CYCLES, "leaked": sum(max(0, one["objects"]) for one in found.values()), **found}
 
 
-def _left(cycle: Any) -> dict[str, Any]:
+def _left(cycle: Callable[[], None]) -> Figures:
     for _ in range(3):  # caches fill
         cycle()
     before, files = _counts(), psutil.Process().num_fds()
     for _ in range(CYCLES):
         cycle()
-    grown = {name: after - before.get(name, 0) for name, after in _counts().items()}
     # Less than one in two cycles is a cache, or replaced.
-    kept = {name: more for name, more in grown.items() if more >= CYCLES // 2}
+    kept = Counter({name: more for name, n in _counts().items() if (more := n - before[name]) >= CYCLES // 2})
     more_files = max(0, psutil.Process().num_fds() - files)
-    kinds = dict(sorted(kept.items(), key=lambda item: -item[1])[:12])
-    return {"objects": sum(kept.values()) + more_files, "kinds": kinds, "files": more_files}
+    return {"objects": kept.total() + more_files, "kinds": dict(kept.most_common(12)), "files": more_files}
 
 
-def _counts() -> dict[str, int]:
+def _counts() -> Counter[str]:
     """Objects of every kind that the collector knows, and threads."""
-    from PySide6.QtCore import QCoreApplication
-
     for _ in range(3):
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         QCoreApplication.processEvents()
         gc.collect()
-    found: dict[str, int] = {"threads": threading.active_count()}
-    found["widgets"] = len(QApplication.allWidgets())
-    for one in gc.get_objects():
-        name = f"{type(one).__module__}.{type(one).__qualname__}"
-        found[name] = found.get(name, 0) + 1
-    return found
+    found = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    return found + Counter(threads=threading.active_count(), widgets=len(QApplication.allWidgets()))
 
 
-def soak() -> dict[str, Any]:
+def soak() -> Figures:
     """The looping demo in the default layout, until SIGINT."""
-    from app.gui import freeze_objects
     from profiler.process import signals
 
-    window = window_shown()
-    show_default(window)
+    window = watch.desk_shown()
     window.runs.demo("demo")
-    freeze_objects()  # as the application does at its start
     over: list[bool] = []
     with signals.stopping(lambda: over.append(True)):
         while not over:
-            serve(SETTLE_S)
+            serve(watch.SETTLE_S)
     window.close()
     return {}
 
 
-def main() -> int:
-    """Run one part and print its figures."""
-    part, *arguments = sys.argv[1:]
-    parts = (live, paced, opens, start, opening, million, hour, cycles, soak)
-    found = {one.__name__: one for one in parts}
-    print(json.dumps(found[part](*arguments)))
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    parts = {one.__name__: one for one in (live, paced, opens, start, opening, million, hour, cycles, soak)}
+    print(json.dumps(parts[sys.argv[1]](*sys.argv[2:])))

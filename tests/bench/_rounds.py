@@ -1,8 +1,4 @@
-"""What benches share: variants of the same work in turns, ratios of paired rounds, results kept, decoding and scoring.
-
-Turns: every utterance goes through all sides, in the order of `interleave`. Kept results: what does not depend on the
-machine lies in the cache under the digest of all that decides it: an interrupted table goes on where it stopped.
-"""
+"""What benches share: variants of the same work in turns, ratios of rounds, results kept, decoding and scoring."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import gc
 import hashlib
 import json
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -41,6 +36,7 @@ if TYPE_CHECKING:
     from pipelines.run.playlist import Item
 
 Progress = Callable[[str, float | None], None]
+Tree = dict[str, Any]
 T = TypeVar("T")
 LANE = NullLane()
 MB = 1e6
@@ -58,22 +54,22 @@ class Side:
 
 
 class Answering(Side):
-    """A side that gives an answer for each utterance, kept by its name: `work` returns it, and the seconds taken."""
+    """A side whose answers are kept by the utterance's name: `work` returns an answer and the seconds that it took."""
 
     def __init__(self, name: str, work: Callable[[Any], tuple[Any, float]]) -> None:
+        super().__init__(name, self._answer)
         self.answers: dict[str, Any] = {}
+        self._work = work
 
-        def take(utterance: Any) -> float:
-            self.answers[getattr(utterance, "name", utterance)], seconds = work(utterance)
-            return seconds
-
-        super().__init__(name, take)
+    def _answer(self, utterance: Any) -> float:
+        self.answers[getattr(utterance, "name", utterance)], seconds = self._work(utterance)
+        return seconds
 
 
 def interleave(
     sides: Sequence[Side], speech: Sequence[Any], rounds: int, progress: Callable[[float], None] = lambda fraction: None
 ) -> None:
-    """Every utterance through all sides, one after the other, the first side turning."""
+    """Every utterance through all sides, one after the other, the order turning; once before the time counts."""
     for side in sides:
         side.take(speech[0])
         side.seconds = [0.0] * rounds
@@ -92,26 +88,24 @@ def spread(ratios: Sequence[float]) -> dict[str, float]:
     return {"ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
 
 
-def result(
-    peer: str, ratios: Sequence[float], meaning: str, agreement: dict[str, Any], rows: list[Any]
-) -> dict[str, Any]:
+def result(peer: str, ratios: Sequence[float], meaning: str, agreement: Tree, rows: list[Any]) -> Tree:
     return {"peer": peer, **spread(ratios), "ratio_meaning": meaning, "agreement": agreement, "rows": rows}
 
 
-def without_peer(
-    meaning: str, figures: dict[str, Any], agreement: dict[str, Any], rows: list[Any], peer: str | None = None
-) -> dict[str, Any]:
+def without_peer(meaning: str, figures: Tree, agreement: Tree, rows: list[Any], peer: str | None = None) -> Tree:
     """The result of a bench that has no ratio."""
     none = dict.fromkeys(("ratio", "ratio_min", "ratio_max"))
-    meaning = f"no peer{meaning}"
-    return {"peer": peer, **none, "ratio_meaning": meaning, "figures": figures, "agreement": agreement, "rows": rows}
+    about = {"peer": peer, **none, "ratio_meaning": f"no peer{meaning}"}
+    return {**about, "figures": figures, "agreement": agreement, "rows": rows}
 
 
-def percent(share: Any) -> Any:
-    """A share, or the ends of an interval of shares, in percent; None as it is."""
-    if share is None:
-        return None
-    return [100 * end for end in share] if isinstance(share, tuple) else 100 * share
+def lost(audited: Any, title: str) -> Tree:
+    """Points of WER that an audited configuration loses, and their interval, under `title`."""
+    change, interval = audited.wer_change, audited.wer_change_interval()
+    return {
+        title: None if change is None else 100 * change,
+        f"{title}, 95 % interval (paired bootstrap)": interval and [100 * end for end in interval],
+    }
 
 
 def timed(call: Callable[[], T], clock: Callable[[], float] = time.perf_counter) -> tuple[T, float]:
@@ -133,26 +127,33 @@ def undisturbed(threads: int = 1) -> Iterator[None]:
         gc.unfreeze()
 
 
-def decoded(recogniser: Any, item: Item) -> Any:
-    """The utterance of `item`, decoded with the recorder off."""
+def opened(config: Config, progress: Progress) -> Any:
+    """The recogniser of `config`, with the recorder off."""
+    from pipelines.run.recogniser import build
+
+    return build(config, Recorder(), LANE, progress, lambda: False)
+
+
+def decoding(recogniser: Any) -> Callable[[Item], tuple[str, float]]:
+    """Work of this recogniser for `Answering`: the words of an utterance, decoded with the recorder off."""
     # Only here: benches of sessions measure the memory of a process without a recogniser.
     from pipelines.run.control import Control
     from pipelines.run.decode import Decoder
     from profiler.session.writer import NullWriter
 
-    decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
-    (utterance,) = decoder.run([item]).utterances
-    return utterance
-
-
-def decoding(recogniser: Any) -> Callable[[Item], tuple[str, float]]:
-    """Work of this recogniser for `Answering`: the words of an utterance."""
-
     def decode(item: Item) -> tuple[str, float]:
-        utterance = decoded(recogniser, item)
+        decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
+        (utterance,) = decoder.run([item]).utterances
         return utterance.hypothesis, utterance.wall_ns / 1e9
 
     return decode
+
+
+def features_of(frontend: Any, items: Iterable[Item], most_s: float) -> list[Array]:
+    """Features f32 [frames, dim] of the first of `items`, up to about `most_s` seconds."""
+    from pipelines.experiments.scoring_replay import spoken
+
+    return [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, most_s)]
 
 
 def pcm(sound: Any) -> Array:
@@ -175,16 +176,6 @@ def found_words(decoder: Any, scores: Array) -> list[str]:
     return [word for word, _, _ in decoder.finish()]
 
 
-def peak_bytes() -> int:
-    """The highest resident size of this process."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # getrusage counts what the parent had when it forked; this does not.
-    peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(peak.split()[1]) * 1024
-
-
 def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
     """The options of `python -m tests.bench.MODULE`."""
     return argparse.ArgumentParser(
@@ -192,15 +183,23 @@ def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
     )
 
 
-def printing(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], object], *words: str) -> int:
-    """`main` of a command of its own: print what `measure` returns as JSON; 2 where data is missing."""
+def printing(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], Any], *words: str) -> int:
+    """`main` of a command of its own: print what `measure` returns, as it is or as JSON; 2 where data is missing."""
     given = parser.parse_args(words or None)
     try:
-        print(json.dumps(measure(given), ensure_ascii=False))
+        made = measure(given)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2
+    print(made if isinstance(made, str) else json.dumps(made, ensure_ascii=False))
     return 0
+
+
+def printing_table(module: str, about: str | None, repeat: int, text: Callable[[int], str]) -> int:
+    """`main` of a bench that makes a page: print what `text` returns for so many rounds of timing."""
+    parser = command_line(module, about)
+    parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="rounds of timing")
+    return printing(parser, lambda given: text(given.repeat))
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
@@ -249,42 +248,37 @@ def progress_lines(title: str, fraction: float | None) -> None:
 
 
 class Kept:
-    """JSON values in the cache, by what decides them."""
+    """Results in the cache that no machine changes: they depend on the configuration, the speech and the sources that
+    decide scores and words, and on other files of `pipelines` by name. An interrupted table goes on where it stopped.
+    """
 
-    def __init__(self, bench: str, decides: Iterable[str]) -> None:
-        self._folder = cache_dir("bench", bench)
-        self._digest = digest_of("\n".join(decides).encode())
+    def __init__(self, bench: str, items: Iterable[Item], *files: str) -> None:
+        self._folder, pipelines_ = cache_dir("bench", bench), Path(str(pipelines.__file__)).parent
+        scoring = sorted(file for room in SCORES_BY for file in (pipelines_ / room).rglob("*.py"))
+        sources = [digest_of(file.read_bytes()) for file in (*scoring, *(pipelines_ / name for name in files))]
+        self._decides = "\n".join([*(f"{item.name}:{item.reference}" for item in items), *sources])
 
-    def get(self, key: str) -> Any | None:
-        """What was kept under `key`, None if nothing was."""
-        file = self._file(key)
+    def get(self, config: Config) -> Any | None:
+        """What was kept for `config`, None if nothing was."""
+        file = self._file(config)
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
-    def put(self, key: str, value: Any) -> None:
-        """Keep `value`, whole or not at all."""
-        with writing(self._file(key), "the result") as draft:
+    def put(self, config: Config, value: T) -> T:
+        """Keep `value` as JSON, whole or not at all, and return it."""
+        with writing(self._file(config), "the result") as draft:
             draft.write_text(json.dumps(value), encoding="utf-8")
+        return value
 
-    def _file(self, key: str) -> Path:
-        return self._folder / f"{digest_of(f'{self._digest}{key}'.encode())[:24]}.json"
+    def _file(self, config: Config) -> Path:
+        """Where the value for `config` is kept; the net that it uses decides as well."""
+        from pipelines import config as settings
+        from pipelines.models import nets
 
-
-def speech_key(items: Iterable[Item]) -> list[str]:
-    return [f"{item.name}:{item.reference}" for item in items]
-
-
-def key_of(config: Config) -> str:
-    from pipelines import config as settings
-
-    return json.dumps(settings.to_dict(config), sort_keys=True)
+        net = nets.find(config.dnn.net) if config.model == "dnn" else None
+        parts = [part.read_bytes() for part in (net, net.with_suffix(".json")) if part.exists()] if net else []
+        about = [self._decides, json.dumps(settings.to_dict(config), sort_keys=True), *map(digest_of, parts)]
+        return self._folder / f"{digest_of(''.join(about).encode())[:24]}.json"
 
 
 def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def sources(*files: str) -> list[str]:
-    """Digests of what decides scores and words, and of other files of `pipelines` by name."""
-    folder = Path(str(pipelines.__file__)).parent
-    scoring = sorted(file for room in SCORES_BY for file in (folder / room).rglob("*.py"))
-    return [digest_of(file.read_bytes()) for file in (*scoring, *(folder / name for name in files))]

@@ -1,7 +1,6 @@
-"""Sessions for the benches: the spans, samples and words of the present pipeline, made up on a fake clock.
+"""Sessions for the benches: spans, samples and words made up on a fake clock, recorded by the real writer.
 
-`Pipeline` records through the real `SessionWriter` as a decode does; stages, counts and durations are those of
-the preset `gmm` at block 16 (13 sentences, 2 222 blocks). `Stepped` is the real writer with a fake clock.
+Stages, counts and durations are those of the preset `gmm` at block 16 (13 sentences, 2 222 blocks).
 """
 
 import os
@@ -14,12 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from profiler.machine.roofs.table import Roof, RoofTable
+from profiler.machine.roofs.table import RoofTable
 from profiler.session.database import EVERY_SECONDS, checkpoint
 from profiler.session.files import own_files
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder
 from tests.fake_clock import FakeClock
+from tests.profiler.profiler_sessions import KEPT, roof
+from tests.profiler.profiler_sessions import ROOF_TABLE as PLAIN
 
 FRAME_NS: Final = 10_000_000
 SECOND: Final = 1_000_000_000
@@ -27,22 +28,9 @@ UTTERANCE_FRAMES: Final = 1000
 WORDS_PER_SECOND: Final = 2.5
 FLUSH_NS: Final = 45_000_000
 SAMPLE_NS: Final = 100_000_000
-ROOF_TABLE: Final = RoofTable(
-    tuple(
-        Roof(kind, name, "float32", 1, size, median, 0.9 * median, 1.1 * median, unit)
-        for kind, name, size, median, unit in (
-            ("rate", "gemm", 0, 100e9, "op/s"),
-            ("rate", "fma", 0, 40e9, "op/s"),
-            ("rate", "exp", 0, 1.2e9, "op/s"),
-            ("rate", "log", 0, 1e9, "op/s"),
-            ("rate", "scalar", 0, 2e9, "op/s"),
-            ("bandwidth", "read", 1 << 20, 97e9, "B/s"),
-            ("bandwidth", "read", 1 << 26, 33e9, "B/s"),
-        )
-    )
+ROOF_TABLE: Final = PLAIN.merged(
+    RoofTable((roof("rate", "fma", 40e9), roof("rate", "log", 1e9), roof("rate", "scalar", 2e9)))
 )
-
-# name, group, names of counts, ns per frame, counts per frame
 LEAVES: Final = (
     ("score.gaussians", "scoring", ("gaussians",), 34_000, (16_128,)),
     ("score.exp", "scoring", ("exponentials",), 7_000, (16_128,)),
@@ -52,16 +40,17 @@ LEAVES: Final = (
     ("search.epsilon", "search", ("arcs",), 80_000, (1_000,)),
     ("search.prune", "search", ("tokens",), 94_000, (5_300,)),
 )
+"""Name, group, names of counts, ns per frame, and counts per frame."""
 SAMPLES: Final = (
-    "process.cpu_percent",
-    "process.rss_bytes",
-    "process.threads",
-    "process.switches_voluntary",
-    "process.switches_involuntary",
-    "process.faults_minor",
-    "process.faults_major",
-    "system.cpu_percent",
-    "system.memory_available_bytes",
+    *(f"process.{name}" for name in ("cpu_percent", "rss_bytes", "threads", "faults_minor", "faults_major")),
+    *(f"process.switches_{kind}" for kind in ("voluntary", "involuntary")),
+    *("system.cpu_percent", "system.memory_available_bytes"),
+)
+COST: Final = Cost(
+    {"fma": Linear(per_work=(2.0, 0.0, 0.0))},
+    Linear(fixed=1e6, per_work=(4.0, 0.0, 0.0)),
+    Linear(fixed=1e6, per_work=(8.0, 0.0, 0.0)),
+    working_set_bytes=2.7e6,
 )
 
 
@@ -119,13 +108,7 @@ class Pipeline:
         for name, group, work, ns, counts in LEAVES:
             number = stage(name, group, work)
             self._leaves.append((number, ns * block, *(c * block for c in counts)))
-            cost = Cost(
-                {"fma": Linear(per_work=(2.0, 0.0, 0.0))},
-                Linear(fixed=1e6, per_work=(4.0, 0.0, 0.0)),
-                Linear(fixed=1e6, per_work=(8.0, 0.0, 0.0)),
-                working_set_bytes=2.7e6,
-            )
-            self.recorder.cost(number, 0, cost)
+            self.recorder.cost(number, 0, COST)
         self.lane = self.recorder.lane("decode", decode=True)
         self.writer.config(0, 0, {"threads": 1, "block": block, "search": {"device": "cpu"}})
         self._random = np.random.default_rng(1)
@@ -170,9 +153,8 @@ class Pipeline:
         )
 
     def _speak(self, frames: int) -> None:
-        into = self.frame % frames
-        done = into == 0
-        while len(self._words) < (frames if done else into) / 100 * WORDS_PER_SECOND:
+        into, done = self.frame % frames, self.frame % frames == 0
+        while len(self._words) < (into or frames) / 100 * WORDS_PER_SECOND:
             first = self.frame - into + int(len(self._words) * 100 / WORDS_PER_SECOND)
             self._words.append((f"word{len(self._words) % 97}", first, 35))
         text = " ".join(word for word, _, _ in self._words)
@@ -189,22 +171,21 @@ class Pipeline:
             self._sample_due += SAMPLE_NS
 
 
-def keep_up(pipeline: Pipeline) -> None:
-    """Wait until the writer has nearly taken what was recorded."""
-    while pipeline.lane.waiting > 30_000:
-        time.sleep(0.002)
-
-
 def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
     """Record `blocks` blocks as fast as the writer takes them; the writer is not yet closed."""
     pipeline = Pipeline(SessionWriter, path, block)
     for i in range(blocks):
         pipeline.run_block(**how)
-        if i % 256 == 0:
-            keep_up(pipeline)
-    while pipeline.lane.waiting or not pipeline.writer._commands.empty():
-        time.sleep(0.005)
+        while i % 256 == 0 and pipeline.lane.waiting > 30_000:
+            time.sleep(0.002)
+    _taken(pipeline, pipeline.lane)
     return pipeline
+
+
+def _taken(pipeline: Pipeline, lane: Any) -> None:
+    """Wait until the writer has taken all that was recorded."""
+    while lane.waiting or not pipeline.writer._commands.empty():
+        time.sleep(0.005)
 
 
 def make_bases(folder: Path) -> list[Path]:
@@ -218,7 +199,7 @@ def make_bases(folder: Path) -> list[Path]:
         ("living", 60, ""),
         ("dead", 150, ""),
     ):
-        path = folder / f"{name}.asrs"
+        path, copy = (folder / f"{name}{end}.asrs" for end in ("", "-copy"))
         pipeline = record(path, blocks, utterance_frames=320)
         writer = pipeline.writer
         marker = writer.marker("option", "selection on", 90, "gmm.selection.enabled", True)
@@ -230,10 +211,8 @@ def make_bases(folder: Path) -> list[Path]:
             other.put(2, SECOND + i * 1000, SECOND + i * 1000 + 900, i, 1, 5)
         if name == "dead":
             writer.meta("writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"})
-        while other.waiting or not writer._commands.empty():
-            time.sleep(0.005)
+        _taken(pipeline, other)
         time.sleep(0.1)
-        copy = folder / f"{name}-copy.asrs"
         if not ending:
             shutil.copyfile(own_files(path).wal, own_files(copy).wal)
             shutil.copyfile(path, copy)
@@ -241,5 +220,4 @@ def make_bases(folder: Path) -> list[Path]:
         if not ending:
             path.unlink()
         made.append(path if ending else copy)
-    kept = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
-    return [*made, *([kept] if kept.exists() else [])]
+    return [*made, KEPT / "v1.asrs"]

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ from profiler.machine import describe
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-from tests.bench._rounds import LANE, Progress, command_line, digest_of, printing, progress_lines, result, undisturbed
+from tests.bench import _rounds
+from tests.bench._rounds import LANE, Progress, Tree, command_line, printing, progress_lines, undisturbed
 
 PRESET = "gmm-quick"
 REPEATS = 10
@@ -73,19 +75,16 @@ class SlowMeter(Meter):
         self._pass("begin")
 
     def close(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
-        """Close a stage's span."""
         super().close(stage, work0, work1, work2)
         if stage == STAGE:
             self._before = self._previous
             self._lasted.append(now_ns() - self._since - self._waited)
-            # The median: a slow kernel would not repeat a preemption.
-            self._usual = sorted(self._lasted)[len(self._lasted) // 2]
+            self._usual = median_low(self._lasted)  # a slow kernel would not repeat a preemption
         self._pass(stage)
 
     def _pass(self, place: str) -> None:
-        """Wait busily before the slow stage, for a share of its usual time."""
+        """Wait busily before the slow stage, for a share of its usual time; in both arms, for no time in one."""
         self._previous, self._since = place, now_ns()
-        # In both arms, so that they differ in nothing but the time waited.
         self._waited = round(self._usual * SLOWDOWN * self.slow) if place == self._before else 0
         while now_ns() < self._since + self._waited:
             pass
@@ -112,7 +111,7 @@ def _recogniser() -> Recogniser:
     return made
 
 
-def tries() -> list[dict[str, Any]]:
+def tries() -> list[Tree]:
     """The tries kept so far with these settings and statistics."""
     kept, results = [], cache_dir("bench") / RESULTS
     for line in results.read_text(encoding="utf-8").splitlines() if results.exists() else ():
@@ -121,43 +120,32 @@ def tries() -> list[dict[str, Any]]:
     return [one for one in kept if one["digest"] == digest(one["kind"])]
 
 
-def add(kind: str) -> dict[str, Any]:
+def add(kind: str) -> Tree:
     """Try once more and keep the outcome."""
     items = [item for item in playlist.build([], None).items if kind != "aa" or item.name in AA_FILES]
-    plain = _recogniser()
-    config, path, load = plain.config, cache_dir("bench") / "ab-validation.asrs", os.getloadavg()[0]
-    course, recorder = Interleaved(Arm(config, {}), Arm(config, {}), REPEATS), Recorder()
+    plain, recorder, load = _recogniser(), Recorder(), os.getloadavg()[0]
+    config, path = plain.config, cache_dir("bench") / "ab-validation.asrs"
+    course = Interleaved(Arm(config, {}), Arm(config, {}), REPEATS)
     course.recognisers = [
         Recogniser(config, plain.frontend, SlowScorer(plain.scorer, slow), plain.search)
         for slow in (False, kind == "planted")
     ]
-    journal = SessionWriter(
-        path, recorder, {"preset": PRESET, "machine": describe.describe(), **course.about}, replace=True
-    )
-    try:
-        decoder = Decoder(plain, recorder, recorder.lane("decode", decode=True), journal, Control())
-        with undisturbed():
-            course.run(decoder, items, journal)
-    finally:
-        journal.close()
+    about = {"preset": PRESET, "machine": describe.describe(), **course.about}
+    with closing(SessionWriter(path, recorder, about, replace=True)) as journal, undisturbed():
+        course.run(Decoder(plain, recorder, recorder.lane("decode", decode=True), journal, Control()), items, journal)
     with closing(Session.open(path)) as session:
         compared = compare.compare(session)
     path.unlink()
-    one = {
-        "kind": kind,
-        "digest": digest(kind),
-        "load": load,
-        "overall": _row(compared.overall),
-        "stages": {stage.name: _row(stage) for stage in compared.stages},
-    }
+
+    def row(one: compare.StageRatio) -> Tree:
+        more = one.b_s - one.a_s if one.verdict == compare.A_FASTER else 0.0  # only where B is called slower
+        return {"ratio": one.ratio.ratio, "p": one.ratio.p, "verdict": one.verdict, "more_s": more}
+
+    stages = {stage.name: row(stage) for stage in compared.stages}
+    one = {"kind": kind, "digest": digest(kind), "load": load, "overall": row(compared.overall), "stages": stages}
     with (cache_dir("bench") / RESULTS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(one) + "\n")
     return one
-
-
-def _row(one: compare.StageRatio) -> dict[str, Any]:
-    more = one.b_s - one.a_s if one.verdict == compare.A_FASTER else 0.0  # only where B is called slower
-    return {"ratio": one.ratio.ratio, "p": one.ratio.p, "verdict": one.verdict, "more_s": more}
 
 
 def digest(kind: str) -> str:
@@ -165,14 +153,14 @@ def digest(kind: str) -> str:
     sources = [Path(str(module.__file__)).read_bytes() for module in (statistics, arms, compare)]
     settings = json.dumps([PRESET, REPEATS, SLOWDOWN, STAGE, AA_FILES]).encode()
     slow = [inspect.getsource(one).encode() for one in (SlowMeter, SlowScorer)] if kind == "planted" else []
-    return digest_of(b"\0".join([*sources, *slow, settings]))[:12]
+    return _rounds.digest_of(b"\0".join([*sources, *slow, settings]))[:12]
 
 
-def faster(row: dict[str, Any]) -> bool:
+def faster(row: Tree) -> bool:
     return row["verdict"] in (compare.A_FASTER, compare.B_FASTER)
 
 
-def report(tries: list[dict[str, Any]]) -> dict[str, Any]:
+def report(tries: list[Tree]) -> Tree:
     """The result in the form of a bench."""
     aa, planted = ([t for t in tries if t["kind"] == kind] for kind in ("aa", "planted"))
     found = [t for t in planted if t["stages"][STAGE]["verdict"] == compare.A_FASTER]
@@ -195,19 +183,19 @@ def report(tries: list[dict[str, Any]]) -> dict[str, Any]:
         "A/A overall ratio": [t["overall"]["ratio"] for t in aa],
         f"planted ratio of {STAGE}": [t["stages"][STAGE]["ratio"] for t in planted],
     }
+    quantiles = {"q05": 0.05, "median": 0.5, "q95": 0.95}
     rows = [
-        {
-            "what": what,
-            **dict(zip(("q05", "median", "q95"), map(float, np.quantile(values, (0.05, 0.5, 0.95))), strict=True)),
-        }
+        {"what": what, **{name: float(np.quantile(values, q)) for name, q in quantiles.items()}}
         for what, values in ratios.items()
         if values
     ]
     meaning = f"planted slowdowns found and attributed, as a share of the {FOUND_WANTED:.0%} wanted"
-    return result(f"the truth: no difference in A/A, {SLOWDOWN:.0%} more in {STAGE}", [share], meaning, agreement, rows)
+    return _rounds.result(
+        f"the truth: no difference in A/A, {SLOWDOWN:.0%} more in {STAGE}", [share], meaning, agreement, rows
+    )
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """Try `repeat` times more of each kind, and report all tries kept."""
     if paths or transcripts:
         raise BadInput("ab_validation decodes the bundled voices; it takes no --audio.")
@@ -215,7 +203,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     return measure({kind: done[kind] + repeat for kind in ("aa", "planted")}, progress)
 
 
-def measure(wanted: dict[str, int], progress: Progress) -> dict[str, Any]:
+def measure(wanted: dict[str, int], progress: Progress) -> Tree:
     """Try until there are as many of each kind as wanted, both in step, so that they see the same times of day.
 
     Keeps the A/A floor for `asrscope compare`: the bound of 95 % of the A/A overall ratios.
@@ -241,13 +229,8 @@ def measure(wanted: dict[str, int], progress: Progress) -> dict[str, Any]:
     return report(kept)
 
 
-def main() -> int:
-    """Try until there are as many as wanted, and print the report as JSON."""
+if __name__ == "__main__":
     parser = command_line("ab_validation", __doc__)
     parser.add_argument("--aa", type=int, default=AA, help="A/A comparisons in all")
     parser.add_argument("--planted", type=int, default=PLANTED, help="planted slowdowns in all")
-    return printing(parser, lambda args: measure({"aa": args.aa, "planted": args.planted}, progress_lines))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(parser, lambda args: measure({"aa": args.aa, "planted": args.planted}, progress_lines)))

@@ -3,11 +3,10 @@
     python -m tests.bench.attribution --repeat 5
     python -m tests.bench.attribution --repeat 5 --sessions FOLDER
 
-Every configuration decodes the labelled human speech N times with `asrscope run … --json`, in turns, so that a busy
-minute does not hit one configuration alone. Besides the median shares, the rows have what would make them worth little:
-wide intervals, stages whose law allows no less than more than the time, undecided stages, and verdicts that differ in
-more than one run of ten; then the part of the time that no stage has, the least number of replays of a stage, and the
-cost of hot replay at its default.
+Every configuration decodes the labelled human speech N times with `asrscope run … --json`, in turns. Besides the median
+shares, the rows have what would make them worth little: wide intervals, stages whose law allows no less than more than
+the time, undecided stages, and verdicts that differ in more than one run of ten; then the part of the time that no
+stage has, the least number of replays of a stage, and the cost of hot replay at its default.
 
 --sessions: sessions are kept in a folder, and those that lie there are analysed instead of run, so that a change of the
 analysis is seen on the same runs.
@@ -16,7 +15,7 @@ analysis is seen on the same runs.
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -51,12 +50,6 @@ NOT_ATTRIBUTED = "not_attributed_s"
 ASIDE = "setup.replay"  # the stage of the copies that a run keeps for replays
 
 
-def share(parts: Mapping[str, float]) -> float | None:
-    """The share of the time of parts that is not attributed, 0…1; None where there is no time."""
-    time = sum(parts.values())
-    return parts[NOT_ATTRIBUTED] / time if time else None
-
-
 def width(stage: Tree) -> float:
     """Width of the interval of what is not attributed, as a share of the stage's time."""
     low, high = (stage[end][NOT_ATTRIBUTED] for end in ("parts_low", "parts_high"))
@@ -75,12 +68,12 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     verdicts: dict[str, Counter[str]] = {}
     for stage in every:
         verdicts.setdefault(stage["name"], Counter())[str(stage["verdict"])] += 1
-    widest = max((stage for stage in every if stage.get("parts") is not None), key=width, default=None)
+    widest = max((stage for stage in every if stage.get("parts") is not None), key=width, default={})
     undecided = [stage["verdict"] in (None, "undecided") for stage in every]
     return {
-        **{group: _median(share(tree["parts"][group]) for tree in trees) for group in GROUPS},
+        **{group: _not_attributed(trees, group) for group in GROUPS},
         "widest": width(widest) if widest else None,
-        "widest_stage": widest["name"] if widest else None,
+        "widest_stage": widest.get("name"),
         # More than its law allows: the program flags it as a defect.
         "over_explained": sum(any(stage["defect"] is not None for stage in stages) for stages in large),
         "runs": len(trees),
@@ -94,8 +87,11 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     }
 
 
-def _median(shares: Iterable[float | None]) -> float | None:
-    return median(present) if (present := [one for one in shares if one is not None]) else None
+def _not_attributed(trees: Sequence[Tree], group: str) -> float | None:
+    """The median share of the time of a group that nothing explains; None where it has no time."""
+    every = [tree["parts"][group] for tree in trees]
+    shares = [parts[NOT_ATTRIBUTED] / time for parts in every if (time := sum(parts.values()))]
+    return median(shares) if shares else None
 
 
 def _without_stage(tree: Tree) -> float:
@@ -146,13 +142,8 @@ def measure(repeat: int, sessions: Path | None = None) -> dict[str, Any]:
     return {"schema": 1, "bench": "attribution", "files": len(speech), "rows": rows}
 
 
-def main() -> int:
-    """Measure and print; 2 where speech is missing."""
+if __name__ == "__main__":
     parser = command_line("attribution", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=3, help="runs of each configuration")
     parser.add_argument("--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those")
-    return printing(parser, lambda args: measure(args.repeat, args.sessions))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(parser, lambda args: measure(args.repeat, args.sessions)))

@@ -168,12 +168,7 @@ def speech() -> Iterator[Row]:
     yield Row("search/adaptive_beam.py GROWTH", what, adaptive_beam.GROWTH, growth)
 
 
-KINDS: dict[str, Callable[[], Iterator[Row]]] = {
-    "threads": threads,
-    "products": products,
-    "system": system,
-    "speech": speech,
-}
+KINDS: dict[str, Callable[[], Iterator[Row]]] = {one.__name__: one for one in (threads, products, system, speech)}
 
 
 def main(*words: str) -> int:

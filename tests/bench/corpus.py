@@ -4,8 +4,7 @@
 splits are fixed by a seed and share no sentence: figures are reported on `test`, constants are tuned on `development`,
 nets are trained on `training`. Files are made once and kept in the user's cache folder.
 
-Speech that does not ship, this and that of people next to the checkout, is what benches need: where it is missing, one
-sentence says so and the bench stops.
+Where speech that does not ship is missing, this and that of people next to the checkout, a bench stops in a sentence.
 """
 
 import hashlib
@@ -42,48 +41,20 @@ def flite_corpus(n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = 
     recipe = "\n".join([str(RECIPE), *VOICES, *chosen])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
     folder = cache_dir("speech") / f"flite-{split}-{n_sentences}-{digest}"
-    if not (folder / "transcripts.tsv").exists():
-        with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
-            made = Path(unfinished) / folder.name
-            made.mkdir()
-            _speak_all(chosen, made)
-            shutil.rmtree(folder, ignore_errors=True)
-            made.rename(folder)
+    if (folder / "transcripts.tsv").exists():
+        return folder
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        made, lines = Path(unfinished) / folder.name, ["file\ttranscript"]
+        made.mkdir()
+        for number, sentence in enumerate(chosen):
+            voice = VOICES[number % len(VOICES)]
+            name = f"{number:04d}-{voice}.flac"
+            soundfile.write(made / name, speak(sentence, voice), SAMPLE_RATE, subtype="PCM_16")
+            lines.append(f"{name}\t{sentence}")
+        (made / "transcripts.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
     return folder
-
-
-def _speak_all(chosen: list[str], folder: Path) -> None:
-    lines = ["file\ttranscript"]
-    for number, sentence in enumerate(chosen):
-        voice = VOICES[number % len(VOICES)]
-        name = f"{number:04d}-{voice}.flac"
-        soundfile.write(folder / name, speak(sentence, voice), SAMPLE_RATE, subtype="PCM_16")
-        lines.append(f"{name}\t{sentence}")
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\rspoken {number + 1} of {len(chosen)} sentences")
-    if sys.stderr.isatty():
-        sys.stderr.write("\n")
-    (folder / "transcripts.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Make a corpus, or find it made, and print its folder."""
-    parser = command_line("corpus", __doc__)
-    parser.add_argument("--split", choices=SPLITS, default="test")
-    parser.add_argument("--sentences", type=int, default=N_SENTENCES, metavar="N")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--text", type=Path, default=SENTENCES, help="one sentence per line")
-    given = parser.parse_args(arguments)
-    try:
-        print(flite_corpus(given.sentences, given.seed, given.split, given.text))
-    except (CorpusError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
 
 
 HUMAN = Path(__file__).parents[3] / "shared" / "audio"
@@ -130,3 +101,16 @@ def needs_words(items: Sequence[Item]) -> list[Item]:
     if not any(wer.words(item.reference or "") for item in items):
         raise BadInput("The bench counts word errors; say with --transcripts what was said.")
     return list(items)
+
+
+if __name__ == "__main__":
+    parser = command_line("corpus", __doc__)
+    parser.add_argument("--split", choices=SPLITS, default="test")
+    parser.add_argument("--sentences", type=int, default=N_SENTENCES, metavar="N")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--text", type=Path, default=SENTENCES, help="one sentence per line")
+    given = parser.parse_args()
+    try:
+        print(flite_corpus(given.sentences, given.seed, given.split, given.text))
+    except (CorpusError, OSError) as error:
+        sys.exit(f"{error}")

@@ -22,12 +22,10 @@ from pipelines.config import Config, presets
 from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import build
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import DictionaryEntries, language
 from profiler.files.paths import cache_dir
-from profiler.spans import Recorder
-from tests.bench._rounds import LANE, Answering, Progress, decoding, interleave, paired, pcm, result, spread, timed
+from tests.bench._rounds import Answering, Progress, decoding, interleave, opened, paired, pcm, result, spread, timed
 from tests.pipelines.language_models import write_arpa, write_dictionary
 
 PRESET = "gmm"  # the default: exact scores, although the peer selects densities
@@ -84,7 +82,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     used: dict[str, Any] = {}
     for size in (preset.graph.vocabulary, LARGE_VOCABULARY):
         config = settings.replace(preset, "graph.vocabulary", size)
-        mine = Answering(OURS, decoding(build(config, Recorder(), LANE, progress, lambda: False)))
+        mine = Answering(OURS, decoding(opened(config, progress)))
         folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
         files = _language_files(recipe_of(config.graph, model), folder)
         one_pass = theirs(ONE_PASS, files, used, fwdflat=False, bestpath=False)

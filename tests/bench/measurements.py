@@ -5,10 +5,9 @@
     python -m tests.bench.measurements --list               what there is, its command and the most that it takes
     python -m tests.bench.measurements --out build/page.md  leave the page as it is and write the new one there
 
-A table stands between `<!-- measured: NAME -->` and `<!-- end -->`, with its command, machine, load and date; text
-between the tables is written by hand. A command is run as it stands on the page, with SPEECH, CORPUS, SESSION and EMPTY
-put in; its output is JSON. Where data is missing or a command fails, one sentence says so, the table stays as it was,
-and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
+A table stands between `<!-- measured: NAME -->` and `<!-- end -->`, with its command, machine, load and date. Where
+data is missing or a command fails, one sentence says so, the table stays as it was, and the end is 1. Use the machine
+for nothing else meanwhile.
 """
 
 import os
@@ -34,12 +33,12 @@ MARKER = re.compile(r"^<!-- (?:measured|end)", re.MULTILINE)
 
 
 class Entry(NamedTuple):
-    """One place of the page: its name in the markers, and the commands that print its figures.
+    """One place of the page: its name in the markers, and the commands that print its figures as JSON.
 
     `tables`: for each table where its rows lie in the JSON, then its columns; both are keys, with dots between those of
     objects in objects. "" is the object itself; without columns every value has a row; objects by name have the name as
     first column. `upto_s`: seconds that the commands take together where nothing else runs. `needs` raises BadInput
-    with a sentence where data is missing. `labels`: what the rows of each command begin with.
+    where data is missing. `labels`: what the rows of each command begin with.
     """
 
     name: str
@@ -50,26 +49,41 @@ class Entry(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-RUN, BENCH = "asrscope run --preset", "python -m tests.bench"
+RUN, BENCH, MODULE = "asrscope run --preset", "asrscope bench", "python -m tests.bench"
 ON_SPEECH = "--audio SPEECH --transcripts SPEECH/transcripts.tsv"
 ON_CORPUS = "--audio CORPUS --transcripts CORPUS/transcripts.tsv"
-SOME_SPEECH = " ".join(
-    f"SPEECH/{name}.flac" for name in ("librivox-0870", "librivox-0880", "librivox-0890", "goforward", "digits-2934z")
-)
+SOME = ("librivox-0870", "librivox-0880", "librivox-0890", "goforward", "digits-2934z")
+SOME_SPEECH = " ".join(f"SPEECH/{name}.flac" for name in SOME)
 EVALUATE = "python -m pipelines.training evaluate large base small small-hard low-rank sparse sparse-blocks multi-frame"
+MODELS = ("gmm", "gmm-continuous", "gmm-single-stream")
 PRESETS = ("gmm-quick", "gmm", "dnn")
 HUMAN, CORPUS = corpus.human_speech, corpus.synthetic_corpus
+
+
+def _columns(rows: str, columns: str) -> tuple[str, ...]:
+    return rows, *columns.split()
+
+
 ERRORS = ("wer_errors", "wer_words", "wer")
-SPREAD = ("ratio", "ratio_min", "ratio_max")
-DECODE = ("rows", "vocabulary", "decoder", "rtf", "ratio", "wer_errors", "wer")
+DECODE = (_columns("rows", "vocabulary decoder rtf ratio wer_errors wer"),)
 SAVING = "selection over dense, time"
-COMPARED = ("graph", "utterances", "same_words", "same_cost", "same_units", "cost_difference")
-SKIPPED = ("topology", "states", "arcs", "blank_skipping", "searched", "errors", "words", "rtf", "time_share")
-ATTRIBUTED = (
-    *("configuration", "block", "scoring", "search", "widest", "widest_stage", "over_explained", "undecided"),
-    *("changing", "without_stage", "replays", "added"),
+GMM = (
+    _columns("rows", "us_per_frame what of_pocketsphinx of_dense"),
+    ("agreement", SAVING, f"{SAVING}, least and most"),
+    ("agreement", "words", "word error rate, dense", "word error rate, selected", "points of WER lost"),
 )
-PREDICTED = ("preset", "change", "predicted", "measured", "ci95", "difference", "differences", "worst_stage")
+SEARCH = "vocabulary beam max_active ratio ratio_min ratio_max rtf peer_rtf same_words cost_difference"
+CTC = (
+    _columns("rows", "graph states arcs ratio ratio_min ratio_max rtf peer_rtf"),
+    _columns("rows", "graph utterances same_words same_cost same_units cost_difference"),
+    _columns("rows", "topology states arcs blank_skipping searched errors words rtf time_share"),
+)
+DNN = (_columns("rows", "batch net what us_per_frame"), _columns("agreement.wanted", "wanted found holds"))
+SHARES = "configuration block scoring search widest widest_stage over_explained undecided"
+ATTRIBUTED = f"{SHARES} changing without_stage replays added"
+PREDICTED = "preset change predicted measured ci95 difference differences worst_stage"
+SOAK = "process memory_mb_per_minute memory_mb_last files_more threads_more"
+FIRST = ("the first, with nothing in the cache", "the second")
 ENTRIES: tuple[Entry, ...] = (
     Entry("human", (f"{RUN} gmm {ON_SPEECH} --out SESSION --json",), (("", *ERRORS, "audio_s", "rtf"),), 30, HUMAN),
     Entry(
@@ -77,100 +91,69 @@ ENTRIES: tuple[Entry, ...] = (
         (f"ASRSCOPE_CACHE=EMPTY {RUN} gmm --out SESSION --json",) * 2,
         (("", "setup_s"),),
         110,
-        labels=("the first, with nothing in the cache", "the second"),
+        labels=FIRST,
     ),
     Entry(
         "models",
-        tuple(f"{RUN} {n} {ON_CORPUS} --out SESSION --json" for n in ("gmm", "gmm-continuous", "gmm-single-stream")),
+        tuple(f"{RUN} {name} {ON_CORPUS} --out SESSION --json" for name in MODELS),
         (("", "preset", *ERRORS, "rtf"),),
         200,
         CORPUS,
     ),
-    Entry("decode-human", (f"asrscope bench decode --repeat 1 {ON_SPEECH} --json",), (DECODE,), 200, HUMAN),
-    Entry("decode", (f"asrscope bench decode --repeat 1 {ON_CORPUS} --json",), (DECODE,), 400, CORPUS),
-    Entry(
-        "gmm",
-        ("asrscope bench gmm --repeat 5 --json",),
-        (
-            ("rows", "us_per_frame", "what", "of_pocketsphinx", "of_dense"),
-            ("agreement", SAVING, f"{SAVING}, least and most"),
-            ("agreement", "words", "word error rate, dense", "word error rate, selected", "points of WER lost"),
-        ),
-        400,
-        CORPUS,
-    ),
+    Entry("decode-human", (f"{BENCH} decode --repeat 1 {ON_SPEECH} --json",), DECODE, 200, HUMAN),
+    Entry("decode", (f"{BENCH} decode --repeat 1 {ON_CORPUS} --json",), DECODE, 400, CORPUS),
+    Entry("gmm", (f"{BENCH} gmm --repeat 5 --json",), GMM, 400, CORPUS),
     Entry(
         "graphs",
-        ("asrscope bench graphs --json",),
-        (("rows", "graph", "states", "arcs", "cpu_s", "peak_gb", "load_s", "file_mb"),),
+        (f"{BENCH} graphs --json",),
+        (_columns("rows", "graph states arcs cpu_s peak_gb load_s file_mb"),),
         500,
     ),
     Entry(
-        "search",
-        (f"asrscope bench search --repeat 3 --audio {SOME_SPEECH} --json",),
-        (("rows", "vocabulary", "beam", "max_active", *SPREAD, "rtf", "peer_rtf", "same_words", "cost_difference"),),
-        40,
-        HUMAN,
+        "search", (f"{BENCH} search --repeat 3 --audio {SOME_SPEECH} --json",), (_columns("rows", SEARCH),), 40, HUMAN
     ),
-    Entry(
-        "ctc",
-        ("asrscope bench ctc --repeat 2 --json",),
-        (("rows", "graph", "states", "arcs", *SPREAD, "rtf", "peer_rtf"), ("rows", *COMPARED), ("rows", *SKIPPED)),
-        600,
-        HUMAN,
-    ),
+    Entry("ctc", (f"{BENCH} ctc --repeat 2 --json",), CTC, 600, HUMAN),
     Entry(
         "nets",
         tuple(f"{EVALUATE} {speech} --json" for speech in (ON_CORPUS, ON_SPEECH)),
-        (("nets", "net", "mb", "frames", "errors", "words", "wer"),),
+        (_columns("nets", "net mb frames errors words wer"),),
         900,
         CORPUS,
     ),
-    Entry(
-        "dnn",
-        ("asrscope bench dnn --json",),
-        (("rows", "batch", "net", "what", "us_per_frame"), ("agreement.wanted", "wanted", "found", "holds")),
-        110,
-        HUMAN,
-    ),
-    Entry("hour", (f"{BENCH}.session hour",), (("",),), 40, labels=("block 16", "block 1")),
-    Entry("memory", (f"{BENCH}.memory_use --hours 2",), (("growth_mb",),), 900),
+    Entry("dnn", (f"{BENCH} dnn --json",), DNN, 110, HUMAN),
+    Entry("hour", (f"{MODULE}.session hour",), (("",),), 40, labels=("block 16", "block 1")),
+    Entry("memory", (f"{MODULE}.memory_use --hours 2",), (("growth_mb",),), 900),
     Entry(
         "capacity",
         tuple(f"asrscope capacity --preset {name} --out build/capacity/{name} --json" for name in PRESETS),
-        (("", "capacity", "capacity_range", "why"),),
+        (_columns("", "capacity capacity_range why"),),
         4200,
         labels=PRESETS,
     ),
-    Entry("explain", (f"{BENCH}.attribution --repeat 3",), (("rows", *ATTRIBUTED),), 1500, HUMAN),
+    Entry("explain", (f"{MODULE}.attribution --repeat 3",), (_columns("rows", ATTRIBUTED),), 1500, HUMAN),
     Entry(
         "planted-causes",
-        (f"{BENCH}.planted_causes --tries 10",),
-        (("causes", "stage", "right", "tries", "verdicts", "share"),),
+        (f"{MODULE}.planted_causes --tries 10",),
+        (_columns("causes", "stage right tries verdicts share"),),
         600,
         HUMAN,
     ),
-    Entry("whatif", (f"{BENCH}.whatif_check --repeat 3",), (("rows", *PREDICTED),), 1200, HUMAN),
-    Entry("desk", ("asrscope bench desk --json",), (("figures",),), 900),
-    Entry(
-        "soak",
-        ("asrscope bench soak --minutes 13 --json",),
-        (("rows", "process", "memory_mb_per_minute", "memory_mb_last", "files_more", "threads_more"),),
-        1000,
-    ),
+    Entry("whatif", (f"{MODULE}.whatif_check --repeat 3",), (_columns("rows", PREDICTED),), 1200, HUMAN),
+    Entry("desk", (f"{BENCH} desk --json",), (("figures",),), 900),
+    Entry("soak", (f"{BENCH} soak --minutes 13 --json",), (_columns("rows", SOAK),), 1000),
     Entry(
         "overhead",
-        ("asrscope bench overhead --json",),
-        (("rows", "measure", "block", "limit", "median", "p25", "p75", "ci95_low", "ci95_high"),),
+        (f"{BENCH} overhead --json",),
+        (_columns("rows", "measure block limit median p25 p75 ci95_low ci95_high"),),
         300,
     ),
     Entry(
         "ab-validation",
-        (f"{BENCH}.ab_validation --aa 200 --planted 50",),
-        (("agreement",), ("rows", "what", "q05", "median", "q95")),
+        (f"{MODULE}.ab_validation --aa 200 --planted 50",),
+        (("agreement",), _columns("rows", "what q05 median q95")),
         2400,
     ),
-    Entry("constants", (f"{BENCH}.constants",), (("rows", "where", "what", "stands", "now", "unit"),), 60, HUMAN),
+    Entry("constants", (f"{MODULE}.constants",), (_columns("rows", "where what stands now unit"),), 60, HUMAN),
 )
 """In the order of the page."""
 
@@ -205,18 +188,13 @@ def _at(tree: Any, path: str) -> Any:
 
 def _figure(value: object) -> str:
     """A value of JSON as a cell."""
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.3g}"
-        case list():
-            return ", ".join(map(_figure, value)) or "none"
-        case dict():
-            return ", ".join(f"{key}: {_figure(one)}" for key, one in value.items())
-    return str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_figure, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_figure(one)}" for key, one in value.items())
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def places(page: str, known: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -246,16 +224,17 @@ def measured(entry: Entry, folder: Path) -> str:
     load, day, machine = os.getloadavg()[0], time.strftime("%Y-%m-%d"), describe()
     trees = [tree for command in entry.commands for tree in printed(command, names)]
     vectors = f" ({', '.join(machine['vectors'])})" if machine.get("vectors") else ""
-    where = f"{machine.get('cpu')}{' VM' if machine.get('virtualised') else ''}{vectors}"
-    conditions = (
+    where = (
+        f"{machine.get('cpu')}{' VM' if machine.get('virtualised') else ''}{vectors}, "
         f"{machine.get('cores', {}).get('usable')} cores · load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+        f" · {day}"
     )
     commands = "".join(f"- `{command}`\n" for command in entry.commands)
     try:
         tables = "\n".join(table(trees, entry.labels, *each) for each in entry.tables)
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise BadInput(f"What its commands print has no such figures: {type(error).__name__} {error}") from error
-    return f"{commands}\n{where}, {conditions} · {day}\n\n{tables}"
+    return f"{commands}\n{where}\n\n{tables}"
 
 
 def measure(entries: Iterable[Entry], out: Path) -> list[str]:

@@ -45,12 +45,8 @@ def growth(audio: Sequence[Path], hours: float) -> dict[str, Any]:
     return {"hours": round(tree["hours"], 3), "resident_mb": round(tree["resident_bytes"] / 1e6, 1), "growth_mb": mb}
 
 
-def main() -> int:
+if __name__ == "__main__":
     parser = command_line("memory_use", __doc__)
     parser.add_argument("--hours", type=float, default=2.0)
     speech = sorted(assets.path("speech").glob("*.flac"))
-    return printing(parser, lambda args: growth(speech, args.hours))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(parser, lambda args: growth(speech, args.hours)))

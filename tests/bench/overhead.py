@@ -1,13 +1,13 @@
 """The cost of the instrument: the same decode with the recorder off and on, and one event of it and of its peers.
 
-On, off and off again decode the same file one after the other, the order turning, with everything that a recorded run
-has besides (session writer, sampler of the machine, partial results). The ratio of a pair is time on / time off; off
-again / off is the resolution of the machine. Three times are taken: the decode lane's wall clock; the same less the
-time that the decoding thread waited for a processor that others had (so that a shared machine can be measured on;
-waiting for the interpreter lock stays in); and the processor time of the whole process, all threads.
+On, off and off again decode the same file in turns, with everything that a recorded run has besides (session writer,
+sampler of the machine, partial results). The ratio of a pair is time on / time off; off again / off is the resolution
+of the machine. Three times are taken: the decode lane's wall clock; the same less the time that the decoding thread
+waited for a processor that others had (waiting for the interpreter lock stays in); and the processor time of the whole
+process, all threads.
 
-Events are timed in interleaved rounds on the same machine in the same process: spans of this recorder from Python and
-from a compiled kernel, `torch.profiler.record_function` and viztracer.
+Events are timed in interleaved rounds in the same process: spans of this recorder from Python and from a compiled
+kernel, `torch.profiler.record_function` and viztracer.
 """
 
 import tempfile
@@ -31,14 +31,14 @@ from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import Recogniser, build
+from pipelines.run.recogniser import Recogniser
 from pipelines.run.session_run import RunMemory
 from profiler.machine.sampler import watching
 from profiler.recording import kernel_spans
 from profiler.recording.lanes import Lane
 from profiler.session.writer import NullWriter, SessionWriter
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.bench._rounds import Progress, result, undisturbed
+from tests.bench._rounds import Progress, Tree, opened, result, undisturbed
 
 PRESET = "gmm"
 BLOCKS = {16: 1.01, 1: 1.03}  # frames per block, and the most that time on / time off should be there
@@ -53,7 +53,7 @@ UNDISTURBED = "wall time less waiting for a processor"
 PROCESSOR = "processor time of all threads"
 
 
-def ratio_row(ratios: Sequence[float]) -> dict[str, Any]:
+def ratio_row(ratios: Sequence[float]) -> Tree:
     """Median, its 95 % interval by order statistics, and the middle half of all pairs."""
     ranked, n = sorted(ratios), len(ratios)
     half = 1.96 * sqrt(n) / 2
@@ -80,8 +80,7 @@ class Decoded(NamedTuple):
 def waited_for_processor() -> int | None:
     """Ns that this thread was ready to run and did not; None where it is unknown."""
     try:
-        with open("/proc/thread-self/schedstat") as file:
-            return int(file.read().split()[1])
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     except (OSError, ValueError, IndexError):
         return None
 
@@ -113,25 +112,21 @@ def decode_pairs(
     recogniser: Recogniser, items: Sequence[Item], passes: int, progress: Callable[[float], None]
 ) -> list[dict[str, Decoded]]:
     """Decode each of `items` `passes` times on every side, the order turning."""
-    pairs: list[dict[str, Decoded]] = []
+    pairs: list[dict[str, Decoded]] = [{} for _ in range(passes * len(items))]
     with tempfile.TemporaryDirectory() as folder:
         for turn, place, number in turns(len(SIDES), len(items), range(passes)):
             progress((turn + place / len(items)) / passes)
-            if not pairs or len(pairs[-1]) == len(SIDES):
-                pairs.append({})
-            side = SIDES[number]
-            pairs[-1][side] = decode(recogniser, items[place], Path(folder) / "s.asrs" if side == "on" else None)
+            out = Path(folder) / "s.asrs" if SIDES[number] == "on" else None
+            pairs[turn * len(items) + place][SIDES[number]] = decode(recogniser, items[place], out)
     return pairs
 
 
-def decode_rows(pairs: Sequence[dict[str, Decoded]], limit: float) -> list[dict[str, Any]]:
+def decode_rows(pairs: Sequence[dict[str, Decoded]], limit: float) -> list[Tree]:
     """The ratios of one block size as rows of the result."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Tree] = []
     for name in (WALL, UNDISTURBED, PROCESSOR):
         if name in pairs[0]["off"].times:
-            on, again = (
-                [pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in ("on", "again")
-            )
+            on, again = ([pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in SIDES[::2])
             rows.append({"measure": f"decode on / off, {name}", "limit": limit} | ratio_row(on))
             rows.append({"measure": f"decode off / off, {name}"} | ratio_row(again))
     return rows
@@ -162,45 +157,35 @@ class Events:
     """The variants of recording: each records EVENTS events and returns ns for all and how many were kept."""
 
     def __init__(self) -> None:
-        import torch
-        import viztracer
-
-        self._profiler, self._tracers = torch.profiler, viztracer.VizTracer
-        self._lane = lane = Lane(0, "bench", "cpu", False)
+        self._lane = Lane(0, "bench", "cpu", False)
         span = "start = clock(); put(3, start, clock(), 1234, 16, 5000, 900)"
         put = "put(3, 1_000_000_000_000, 1_000_000_010_000, 1234, 16, 5000, 900)"
         self.variants: dict[str, Callable[[], tuple[int, int]]] = {
-            "asrscope, put alone": lambda: self._spans(put),
-            "asrscope, lap (one clock reading)": lambda: self._spans("lap(3, 5000, 900)"),
-            "asrscope, two clock readings and put": lambda: self._spans(span),
+            "asrscope, put alone": partial(self._spans, put),
+            "asrscope, lap (one clock reading)": partial(self._spans, "lap(3, 5000, 900)"),
+            "asrscope, two clock readings and put": partial(self._spans, span),
             "torch.profiler.record_function, profiler off": lambda: (self._record_functions(), 0),
             "torch.profiler.record_function, profiler on": self._profiled,
-            "viztracer, log_event": lambda: self._traced("with log('stage'): pass"),
-            "viztracer, traced call": lambda: self._traced("stage()"),
+            "viztracer, log_event": partial(self._traced, "with log('stage'): pass"),
+            "viztracer, traced call": partial(self._traced, "stage()"),
         }
         if kernel_spans.HAS_CLOCK:
             self.variants |= {
-                "asrscope, in a kernel (two clock readings)": lambda: self._in_kernel(kernel_events),
-                "asrscope, in a kernel (one clock reading)": lambda: self._in_kernel(kernel_laps),
+                "asrscope, in a kernel (two clock readings)": partial(self._in_kernel, kernel_events),
+                "asrscope, in a kernel (one clock reading)": partial(self._in_kernel, kernel_laps),
             }
-        self._names = {"lane": lane, "clock": time.perf_counter_ns}
 
-    def loop(self) -> int:
-        """Ns of the loop alone, which is subtracted from the variants that run in it."""
-        return self._timed("pass", "pass")
-
-    def _timed(self, statement: str, setup: str, **names: Any) -> int:
-        known = self._names | names
-        timer = timeit.Timer(statement, setup, time.perf_counter_ns, known)
-        return int(timer.timeit(EVENTS))
+    def timed(self, statement: str = "pass", setup: str = "pass", **names: Any) -> int:
+        """Ns of EVENTS times `statement`; by itself those of the loop, which is subtracted from what runs in it."""
+        return int(timeit.Timer(statement, setup, time.perf_counter_ns, names).timeit(EVENTS))
 
     def _kept(self) -> int:
         return len(self._lane.take()) // SPAN.itemsize
 
     def _spans(self, statement: str) -> tuple[int, int]:
         self._lane.begin(1234, 16)
-        ns = self._timed(statement, "put, lap, clock = lane.put, lane.lap, globals()['clock']")
-        return ns, self._kept()
+        names = "put, lap, clock = lane.put, lane.lap, now"
+        return self.timed(statement, names, lane=self._lane, now=time.perf_counter_ns), self._kept()
 
     def _in_kernel(self, record: Callable[[Any, int], int]) -> tuple[int, int]:
         ns = record(self._lane.lend(), EVENTS)
@@ -208,47 +193,50 @@ class Events:
         return ns, self._kept()
 
     def _record_functions(self) -> int:
-        record = self._profiler.record_function
-        return self._timed("with record('stage'): pass", "record = function", function=record)
+        from torch.profiler import record_function
+
+        return self.timed("with record('stage'): pass", "record = function", function=record_function)
 
     def _profiled(self) -> tuple[int, int]:
-        with self._profiler.profile(activities=[self._profiler.ProfilerActivity.CPU]) as profile:
+        from torch import profiler
+
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
             ns = self._record_functions()
         return ns, sum(event.name == "stage" for event in profile.events())
 
     def _traced(self, statement: str) -> tuple[int, int]:
-        tracer = self._tracers(verbose=0)
+        import viztracer
+
+        tracer = viztracer.VizTracer(verbose=0)
         tracer.start()
-        ns = self._timed(statement, "log = tracer.log_event\ndef stage(): pass", tracer=tracer)
+        ns = self.timed(statement, "log = tracer.log_event\ndef stage(): pass", tracer=tracer)
         tracer.stop()
         tracer.parse()
-        events = tracer.data["traceEvents"]
-        return ns, sum(e["ph"] == "X" and "stage" in e["name"] for e in events)
+        return ns, sum(e["ph"] == "X" and "stage" in e["name"] for e in tracer.data["traceEvents"])
 
 
 def time_events(progress: Callable[[float], None]) -> dict[str, tuple[list[float], int]]:
     """Ns per event of every variant, a value for each round, and events kept of the last round."""
     events = Events()
     figures: dict[str, tuple[list[float], int]] = {name: ([], 0) for name in events.variants}
-    loops = [events.loop() for _ in range(ROUNDS)]
-    names = list(events.variants)
+    loop, names = median(events.timed() for _ in range(ROUNDS)), list(events.variants)
     for turn, _, number in turns(len(names), 1, range(-1, ROUNDS)):
         progress(max(0, turn) / ROUNDS)
         name = names[number]
         took, kept = events.variants[name]()
-        spent = took if "kernel" in name else took - median(loops)
+        spent = took if "kernel" in name else took - loop
         if turn >= 0:  # the round before loads and compiles
             figures[name] = ([*figures[name][0], spent / EVENTS], kept)
     return figures
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """Decode `paths` (default: the bundled voices) in pairs at every block size, then time events."""
     items = playlist.build(paths, transcripts).items
     config = presets.load(PRESET).config
-    recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
-    rows: list[dict[str, Any]] = []
-    agreement: dict[str, Any] = {
+    recogniser = opened(config, progress)
+    rows: list[Tree] = []
+    agreement: Tree = {
         "preset": PRESET,
         "files": len(items),
         "off": "NullLane and no session, as run --no-profile; no sampler",
@@ -262,16 +250,15 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             pairs = decode_pairs(recogniser, items, PASSES * repeat, note)
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
             wall_s = sum(pair["off"].times[WALL] for pair in pairs) / 1e9
-            differing = sum(pair["on"].words != pair["off"].words for pair in pairs)
-            spans, dropped = (sum(getattr(pair["on"], name) for pair in pairs) for name in ("spans", "dropped"))
-            agreement[f"spans per s of wall time, block {block}"] = round(spans / wall_s)
-            agreement[f"spans dropped, block {block}"] = dropped
-            agreement[f"pairs with other words, block {block}"] = differing
+            agreement |= {
+                f"spans per s of wall time, block {block}": round(sum(pair["on"].spans for pair in pairs) / wall_s),
+                f"spans dropped, block {block}": sum(pair["on"].dropped for pair in pairs),
+                f"pairs with other words, block {block}": sum(p["on"].words != p["off"].words for p in pairs),
+            }
     figures = time_events(partial(progress, "timing events"))
     for name, (values, kept) in figures.items():
         row = {"measure": f"ns per event: {name}", **ratio_row(values), "kept": kept}
-        row["rounds"] = row.pop("pairs")
-        rows.append(row)
+        rows.append(row | {"rounds": row.pop("pairs")})
     ours = figures["asrscope, two clock readings and put"][0]
     theirs = figures["torch.profiler.record_function, profiler on"][0]
     ratios = [b / a for a, b in zip(ours, theirs, strict=True)]

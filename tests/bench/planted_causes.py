@@ -11,7 +11,6 @@ Real runs of the tied-mixture model, each with one thing made worse:
 
 A block has one frame unless stated otherwise. The stage's verdict and its largest part must be those of the cause. The
 time of other programs has no verdict of its own: there it must be the largest part, with any verdict.
-`python -m tests.bench.planted_causes [--tries N] [--only CAUSE]` prints how often they were.
 """
 
 import dataclasses
@@ -22,11 +21,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from itertools import pairwise
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -60,17 +60,16 @@ OTHERS = 2
 """Programs that work on the run's core. With one, other programs have 32 to 48 % of the stage and arithmetic 44 %."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Cause:
-    """A planted cause: the stage that shows it, its verdicts and parts, and how it is planted."""
+class Cause(NamedTuple):
+    """A planted cause: the stage that shows it, its verdicts (None: any) and parts, and how it is planted."""
 
     name: str
     stage: str
-    verdicts: tuple[str, ...] | None  # None: any
+    verdicts: tuple[str, ...] | None
     parts: tuple[str, ...]
     planted: Callable[[], Any]
     block: int = 1
-    files: int = 1
+    files: int = 9
     """Of the human speech: one file of 3 s has too few replays of a short or slow stage, and too few turns of 4 ms."""
 
 
@@ -97,19 +96,20 @@ def _evicted() -> Any:
 def _search_evicted() -> Iterator[None]:
     """Before the search of a block, and not before its replay."""
     filler, advance, again = _filler(), Viterbi.advance, SearchReplay.again
-    replayed = [False]
+    replaying = False
 
     def evicting(self: Viterbi, *arguments: Any) -> None:
-        if not replayed[0]:
+        if not replaying:
             np.add(filler, 1.0, out=filler)
         advance(self, *arguments)
 
     def hot(self: SearchReplay, *arguments: Any) -> dict[str, int]:
-        replayed[0] = True
+        nonlocal replaying
+        replaying = True
         try:
             return again(self, *arguments)
         finally:
-            replayed[0] = False
+            replaying = False
 
     with mock.patch.object(Viterbi, "advance", evicting), mock.patch.object(SearchReplay, "again", hot):
         yield
@@ -141,56 +141,45 @@ def _scattered() -> Iterator[None]:
         yield
 
 
-def _called(name: str, function: Callable[..., None]) -> Any:
-    """The scorer calls `function` instead of the kernel `name`."""
-    names = {kernel: getattr(kernels, kernel) for kernel in ("exponentiate", "mix")}
-    return mock.patch.object(none, "kernels", SimpleNamespace(**names | {name: function}))
-
-
 @contextmanager
-def _computed_twice() -> Iterator[None]:
-    costs = Tied.costs
+def _changed(name: str, function: Callable[..., None], stage: str, law: Callable[[Cost], Cost]) -> Iterator[None]:
+    """The scorer calls `function` instead of the kernel `name`, and the cost law of `stage` is another one."""
+    costs, used = Tied.costs, {kernel: getattr(kernels, kernel) for kernel in ("exponentiate", "mix")}
 
+    def counted(self: Tied, frames: int) -> dict[str, Cost]:
+        laws = costs(self, frames)
+        return laws | {stage: law(laws[stage])}
+
+    with (
+        mock.patch.object(none, "kernels", SimpleNamespace(**used | {name: function})),
+        mock.patch.object(Tied, "costs", counted),
+    ):
+        yield
+
+
+def _computed_twice() -> Any:
     def twice(*arguments: Any) -> None:
         kernels.mix(*arguments)
         kernels.mix(*arguments)
 
-    def doubled(self: Tied, frames: int) -> dict[str, Cost]:
-        laws = costs(self, frames)
-        law = laws["score.mixture"]
-        return laws | {
-            "score.mixture": dataclasses.replace(
-                law,
-                operations={name: n.times(2.0) for name, n in law.operations.items()},
-                bytes_min=law.bytes_min.times(2.0),
-                bytes_max=law.bytes_max.times(2.0),
-                calls=calls(2),
-            )
-        }
+    def doubled(law: Cost) -> Cost:
+        operations = {name: n.times(2.0) for name, n in law.operations.items()}
+        least, most = law.bytes_min.times(2.0), law.bytes_max.times(2.0)
+        return dataclasses.replace(law, operations=operations, bytes_min=least, bytes_max=most, calls=calls(2))
 
-    with _called("mix", twice), mock.patch.object(Tied, "costs", doubled):
-        yield
+    return _changed("mix", twice, "score.mixture", doubled)
 
 
-@contextmanager
-def _called_often() -> Iterator[None]:
-    costs = Tied.costs
-    pieces: dict[tuple[int, int], list[tuple[int, int]]] = {}
+def _called_often() -> Any:
+    @cache
+    def pieces(first: int, last: int) -> list[tuple[int, int]]:
+        return list(pairwise(np.linspace(first, last, CALLS + 1).astype(int).tolist()))
 
     def often(g: Any, shift: Any, first: int, last: int) -> None:
-        if (first, last) not in pieces:
-            ends = np.linspace(first, last, CALLS + 1).astype(int).tolist()
-            pieces[first, last] = list(pairwise(ends))
-        for begin, end in pieces[first, last]:
+        for begin, end in pieces(first, last):
             kernels.exponentiate(g, shift, begin, end)
 
-    def counted(self: Tied, frames: int) -> dict[str, Cost]:
-        laws = costs(self, frames)
-        law = laws["score.exp"]
-        return laws | {"score.exp": dataclasses.replace(law, calls=calls(CALLS))}
-
-    with _called("exponentiate", often), mock.patch.object(Tied, "costs", counted):
-        yield
+    return _changed("exponentiate", often, "score.exp", lambda law: dataclasses.replace(law, calls=calls(CALLS)))
 
 
 def _busy(ready: Event, core: int) -> None:
@@ -237,39 +226,35 @@ def _preempted() -> Iterator[None]:
 MEMORY = ("bandwidth-bound", "latency-bound"), ("bandwidth", "latency")
 ARITHMETIC = ("compute-bound", "instruction-bound"), ("arithmetic", "instructions")
 CAUSES = (
-    Cause("memory", "score.mixture", *MEMORY, _evicted, files=9),
-    Cause("arithmetic", "score.mixture", *ARITHMETIC, _computed_twice, block=64, files=9),
-    Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often, files=9),
-    Cause("scattered", "score.log", ("latency-bound",), ("latency",), _scattered, files=9),
+    Cause("memory", "score.mixture", *MEMORY, _evicted),
+    Cause("arithmetic", "score.mixture", *ARITHMETIC, _computed_twice, block=64),
+    Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often),
+    Cause("scattered", "score.log", ("latency-bound",), ("latency",), _scattered),
     Cause("search", "search.prune", *MEMORY, _search_evicted, files=3),
-    Cause("preempted", "score.mixture", None, ("other_programs",), _preempted, block=16, files=9),
+    Cause("preempted", "score.mixture", None, ("other_programs",), _preempted, block=16),
 )
 
 
-def once(cause: Cause, audio: Sequence[str], folder: Path) -> StageRow:
+def once(cause: Cause, audio: Sequence[str]) -> StageRow:
     """Run once with the cause planted; the row of its stage."""
-    config = presets.load("gmm").config
-    config = settings.assign(config, {"block": cause.block, "replay": REPLAY})
-    out = folder / f"{cause.name}.asrs"
-    request = Request(config, "gmm", tuple(audio[: cause.files]), None, out, replace=True)
-    with cause.planted():
-        execute(request, Control(), lambda what, share: None)
-    with closing(Session.open(out)) as session:
-        rows = breakdown(session).stages
-    return next(row for row in rows if row.name == cause.stage)
+    config = settings.assign(presets.load("gmm").config, {"block": cause.block, "replay": REPLAY})
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / f"{cause.name}.asrs"
+        with cause.planted():
+            execute(Request(config, "gmm", tuple(audio[: cause.files]), None, out), Control(), lambda *_: None)
+        with closing(Session.open(out)) as session:
+            return next(row for row in breakdown(session).stages if row.name == cause.stage)
 
 
 def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
     """Plant each cause `tries` times, or those of `only`, in turns: a busy minute does not hit one cause alone."""
     audio = [str(item.path) for item in corpus.human_speech()]
-    causes = [cause for cause in CAUSES if not only or cause.name in only]
-    rows: dict[str, list[StageRow]] = {cause.name: [] for cause in causes}
-    with tempfile.TemporaryDirectory() as folder:
-        for i in range(tries):
-            for cause in causes:
-                rows[cause.name].append(once(cause, audio, Path(folder)))
-                print(f"try {i + 1} of {tries}: {cause.name}", file=sys.stderr)
-    judged = {cause.name: _judged(cause, rows[cause.name]) for cause in causes}
+    rows: dict[Cause, list[StageRow]] = {cause: [] for cause in CAUSES if not only or cause.name in only}
+    for i in range(tries):
+        for cause, of in rows.items():
+            of.append(once(cause, audio))
+            print(f"try {i + 1} of {tries}: {cause.name}", file=sys.stderr)
+    judged = {cause.name: _judged(cause, of) for cause, of in rows.items()}
     return {"schema": 1, "bench": "planted_causes", "causes": judged}
 
 
@@ -286,13 +271,8 @@ def _judged(cause: Cause, rows: Sequence[StageRow]) -> dict[str, Any]:
     return {"stage": cause.stage, "right": right, "tries": len(rows), "verdicts": verdicts, "share": round(share, 3)}
 
 
-def main() -> int:
-    """Print how often each cause was named."""
+if __name__ == "__main__":
     parser = command_line("planted_causes", __doc__)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", action="append", choices=[cause.name for cause in CAUSES])
-    return printing(parser, lambda args: measure(args.tries, args.only or ()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(parser, lambda args: measure(args.tries, args.only or ())))

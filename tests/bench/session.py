@@ -7,7 +7,6 @@ The real writer has its rounds and checkpoints at the times of a real hour; a re
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -34,15 +33,10 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
         pipeline = _sessions.Pipeline(_sessions.Stepped, path, block)
         writer = pipeline.writer
         assert isinstance(writer, _sessions.Stepped)
-        follower = subprocess.Popen(
-            children.python("-m", "tests.bench.session", "follow", str(path)),
-            stdout=subprocess.PIPE,
-            text=True,
-            env=children.environment(),
-        )
-        memory, sizes, flush_due, rounds = [], [], 0, []
-        end = pipeline.start_ns + seconds * _sessions.SECOND
-        while pipeline.clock() < end:
+        command = children.python("-m", "tests.bench.session", "follow", str(path))
+        follower = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=children.environment())
+        memory, flush_due, rounds = [], 0, []
+        while pipeline.clock() < pipeline.start_ns + seconds * _sessions.SECOND:
             pipeline.run_block(utterance_s * 100)
             while pipeline.clock() >= flush_due:
                 now_s = (pipeline.clock() - pipeline.start_ns) / _sessions.SECOND
@@ -50,14 +44,10 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
                 flush_due = max(flush_due, pipeline.clock()) + _sessions.FLUSH_NS
             if pipeline.frame % 6000 < block:
                 memory.append(resident())
-                sizes.append(path.stat().st_size / MB)
         recorded = pipeline.lane.recorded
         with_wal = sum(f.stat().st_size for f in Path(name).iterdir()) / MB
         _, closing = timed(writer.close)
         assert writer.failed is None, writer.failed
-        assert follower.stdout is not None
-        seen = json.loads(follower.communicate()[0].splitlines()[-1])
-        tenth = max(len(memory) // 10, 1)
         return {
             "block": block,
             "audio_s": seconds,
@@ -69,9 +59,9 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
             "close, s": round(closing, 3),
             "round, median ms": round(median(rounds) * 1e3, 3),
             "round, worst ms": round(max(rounds) * 1e3, 1),
-            "writer RSS after a tenth, MB": round(memory[tenth], 1),
+            "writer RSS after a tenth, MB": round(memory[len(memory) // 10], 1),
             "writer RSS at the end, MB": round(memory[-1], 1),
-            **seen,
+            **json.loads(follower.communicate()[0].splitlines()[-1]),
         }
 
 
@@ -98,8 +88,7 @@ def follow(path: Path) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run one part and print its figures as JSON."""
+if __name__ == "__main__":
     parser = command_line("session", __doc__)
     parts = parser.add_subparsers(dest="part", required=True)
     part = parts.add_parser("hour")
@@ -110,11 +99,5 @@ def main() -> int:
     given = parser.parse_args()
     if given.part == "follow":
         print(json.dumps(follow(given.path)))
-    else:
-        for block in given.block:
-            print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for block in given.block if given.part == "hour" else ():
+        print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)

@@ -6,31 +6,38 @@
 For every strategy of the four layers, alone and combined, on the model with tied codebooks and on the continuous one:
 work done of the exact work, scoring time relative to exact scoring at block 1 and 16 (interleaved; the senones that a
 search needs are replayed from its own decode, so that lazy strategies are timed as they run), score error, agreement of
-the best senone and word errors (`pipelines.experiments.audit`). Speed is measured each time; audits, which do not
-depend on the machine, are kept in the cache under the digest of configuration, speech and sources, so that an
-interrupted table goes on where it stopped.
+the best senone and word errors (`pipelines.experiments.audit`).
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.config import Config, Value, assign
 from pipelines.experiments import audit
-from pipelines.experiments.scoring_replay import replay, scoring_s, spoken
+from pipelines.experiments.scoring_replay import replay, scoring_s
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
-from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench import _rounds
-from tests.bench._rounds import LANE, Kept, Progress, Side, interleave, key_of, markdown, paired
+from tests.bench._rounds import (
+    Kept,
+    Progress,
+    Side,
+    Tree,
+    features_of,
+    interleave,
+    markdown,
+    opened,
+    paired,
+    printing_table,
+    progress_lines,
+    result,
+)
 from tests.bench.corpus import needs_words, speech_for_words
 
 Settings = dict[str, Value]
@@ -91,116 +98,86 @@ def configurations(model: str) -> Iterator[tuple[str, str, Config]]:
             continue
 
 
-class Table:
-    """One row per strategy and model."""
-
-    def __init__(self, items: Sequence[Item], progress: Progress) -> None:
-        self._items, self._progress = list(items), progress
-        self._kept = Kept("strategies", [*_rounds.speech_key(self._items), *_rounds.sources("experiments/audit.py")])
-
-    def rows(self, rounds: int) -> list[dict[str, Any]]:
-        """Speeds and audits of all strategies."""
-        rows = []
-        for model in MODELS:
-            listed = list(configurations(model))
-            configs = [config for _, _, config in listed]
-            both = zip(self._speeds(configs, rounds), self._audits(configs), strict=True)
-            for (title, layer, _), (speed, audited) in zip(listed, both, strict=True):
-                row = {"model": model, "layer": layer, "strategy": title}
-                rows.append(row | speed | audited)
-        return rows
-
-    def _audits(self, configs: Sequence[Config]) -> list[dict[str, Any]]:
-        """The audit of each (`pipelines.experiments.audit`), in groups that share the exact scores."""
-        keys = [key_of(config) for config in configs]
-        kept = {key: self._kept.get(key) for key in keys}
-        missing = [config for config, key in zip(configs, keys, strict=True) if kept[key] is None]
-        for at in range(0, len(missing), AT_ONCE):
-            some = missing[at : at + AT_ONCE]
-            for audited in audit.audits(some, self._items, self._progress, never):
-                key = key_of(audited.config)
-                kept[key] = _row(audited)
-                self._kept.put(key, kept[key])
-        return [kept[key] for key in keys]
-
-    def _speeds(self, configs: Sequence[Config], rounds: int) -> list[dict[str, float]]:
-        """Time of each over that of the first, the median of paired rounds, at each block size."""
-        first = configs[0]
-        with threadpool_limits(1):
-            self._progress(f"{first.model}: making the recogniser", None)
-            recogniser = build(first, Recorder(), LANE, self._progress, never)
-            recogniser.register(Recorder())
-            speech = [
-                recogniser.frontend.features(sound.samples, 0, LANE) for _, sound in spoken(self._items, MAX_AUDIO_S)
-            ]
-            ready = [recogniser.scorer.make_ready(config, self._progress, never) for config in configs]
-            frames = sum(len(features) for features in speech)
-            rows: list[dict[str, float]] = [{} for _ in configs]
-            for block in BLOCKS:
-                sides = [
-                    _side(recogniser, settings.replace(config, "block", block), prepared, speech)
-                    for config, prepared in zip(configs, ready, strict=True)
-                ]
-                progress = partial(self._progress, f"{first.model}, block {block}: speed")
-                interleave(sides, range(len(speech)), rounds, progress)
-                for row, side in zip(rows, sides, strict=True):
-                    row[f"us_block_{block}"] = median(side.seconds) / frames * 1e6
-                    row[f"time_block_{block}"] = median(paired(side, sides[0]))
-        return rows
+def audited(configs: Sequence[Config], items: Sequence[Item], progress: Progress) -> list[Tree]:
+    """The audit of each (`pipelines.experiments.audit`), in groups that share the exact scores, or as it was kept."""
+    kept = Kept("strategies", items, "experiments/audit.py")
+    missing = [config for config in configs if kept.get(config) is None]
+    for at in range(0, len(missing), AT_ONCE):
+        for one in audit.audits(missing[at : at + AT_ONCE], items, progress, never):
+            interval = one.wer_change_interval()
+            row = {
+                "shares": one.shares,
+                "score_error": one.near.mean,
+                "same_best": one.agreement,
+                "wer": one.count.rate,
+                "wer_change": one.wer_change,
+                "wer_change_ci95": interval and list(interval),
+                "words": one.exact_count.reference_words,
+            }
+            kept.put(one.config, row)
+    return [dict(kept.get(config) or {}) for config in configs]
 
 
-def _side(recogniser: Recogniser, config: Config, prepared: Prepared, speech: Sequence[Array]) -> Side:
-    """Scoring by `config`; its utterances are places in `speech`."""
-    recogniser.configure(config, prepared)
-    replays = [replay(recogniser, features) for features in speech]
+def speeds(configs: Sequence[Config], items: Sequence[Item], rounds: int, progress: Progress) -> list[Tree]:
+    """Time of each over that of the first, the median of paired rounds, at each block size."""
+    first = configs[0]
+    rows: list[Tree] = [{} for _ in configs]
+    with threadpool_limits(1):
+        progress(f"{first.model}: making the recogniser", None)
+        recogniser = opened(first, progress)
+        recogniser.register(Recorder())
+        speech = features_of(recogniser.frontend, items, MAX_AUDIO_S)
+        ready = [recogniser.scorer.make_ready(config, progress, never) for config in configs]
 
-    def take(place: int) -> float:
-        recogniser.configure(config, prepared)
-        return scoring_s(recogniser.scorer, config.block, replays[place])
+        def side(config: Config, prepared: Prepared) -> Side:
+            """Scoring by `config`; its utterances are places in `speech`."""
+            recogniser.configure(config, prepared)
+            replays = [replay(recogniser, features) for features in speech]
 
-    return Side("", take)
+            def take(place: int) -> float:
+                recogniser.configure(config, prepared)
+                return scoring_s(recogniser.scorer, config.block, replays[place])
+
+            return Side("", take)
+
+        for block in BLOCKS:
+            at_block = [settings.replace(config, "block", block) for config in configs]
+            sides = list(map(side, at_block, ready))
+            interleave(sides, range(len(speech)), rounds, partial(progress, f"{first.model}, block {block}: speed"))
+            for row, one in zip(rows, sides, strict=True):
+                row[f"us_block_{block}"] = median(one.seconds) / sum(map(len, speech)) * 1e6
+                row[f"time_block_{block}"] = median(paired(one, sides[0]))
+    return rows
 
 
-def _row(audited: audit.Audit) -> dict[str, Any]:
-    interval = audited.wer_change_interval()
-    return {
-        "shares": audited.shares,
-        "score_error": audited.near.mean,
-        "same_best": audited.agreement,
-        "wer": audited.count.rate,
-        "wer_change": audited.wer_change,
-        "wer_change_ci95": None if interval is None else list(interval),
-        "words": audited.exact_count.reference_words,
-    }
-
-
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """The table as a bench; `ratio` is what the fastest strategy within 2 points of WER gains at block 1."""
     items = needs_words(speech_for_words(paths, transcripts))
-    rows = Table(items, progress).rows(repeat)
-    good = [
-        row
-        for row in rows
-        if row["model"] == "continuous" and row["wer_change"] is not None and row["wer_change"] <= 0.02
-    ]
+    rows: list[Tree] = []
+    for model in MODELS:
+        titles, layers, configs = zip(*configurations(model), strict=True)
+        figures = speeds(configs, items, repeat, progress), audited(configs, items, progress)
+        rows += [
+            {"model": model, "layer": layer, "strategy": title} | a | b
+            for title, layer, a, b in zip(titles, layers, *figures, strict=True)
+        ]
+    changes = [(row["wer_change"], 1 / row["time_block_1"]) for row in rows if row["model"] == "continuous"]
+    gains = [gain for change, gain in changes if change is not None and change <= 0.02] or [float("nan")]
     meaning = (
         "time of dense scoring / of the fastest strategy that loses at most 2 points of WER, continuous model, block "
         "1; least and most are those of all such strategies"
     )
-    gains = [1 / row["time_block_1"] for row in good] or [float("nan")]
     agreement = {"words": rows[0]["words"], "files": len(items)}
-    tree = _rounds.result("exact scoring of the same model", gains, meaning, agreement, rows)
-    return tree | {"ratio": max(gains)}
+    return result("exact scoring of the same model", gains, meaning, agreement, rows) | {"ratio": max(gains)}
 
 
-SHARES = ("gaussians", "senones", "components")
 COLUMNS = (
     *("layer", "strategy", "Gaussians", "senones", "components", "time, block 1", "time, block 16"),
     *("score error, nat", "same best senone", "WER change, points (95 % interval)"),
 )
 
 
-def tables(rows: Sequence[dict[str, Any]]) -> str:
+def tables(rows: Sequence[Tree]) -> str:
     """The tables for the documentation."""
     parts = []
     for model in MODELS:
@@ -208,7 +185,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
         lines = []
         for row in others:
             low, high = row["wer_change_ci95"] or (float("nan"), float("nan"))
-            shares = (row["shares"].get(name) for name in SHARES)
+            shares = [row["shares"].get(name) for name in ("gaussians", "senones", "components")]
             lines.append(
                 [
                     *(row["layer"], row["strategy"], *("–" if one is None else f"{one:.1%}" for one in shares)),
@@ -222,7 +199,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
             f"{exact['us_block_16']:.0f} µs at block 16; "
             f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n{markdown(COLUMNS, lines)}"
         )
-    return "\n".join(parts)
+    return "\n".join(parts).rstrip("\n")
 
 
 HEAD = """# Strategies of GMM scoring
@@ -238,14 +215,6 @@ same model.
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print the table as Markdown."""
-    parser = _rounds.command_line("strategies", __doc__)
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of timing")
-    given = parser.parse_args(arguments)
-    print(HEAD, tables(run([], None, given.repeat, _rounds.progress_lines)["rows"]), sep="\n")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    page = lambda repeat: f"{HEAD}\n{tables(run([], None, repeat, progress_lines)['rows'])}"  # noqa: E731
+    sys.exit(printing_table("strategies", __doc__, 5, page))

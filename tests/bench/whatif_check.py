@@ -3,10 +3,9 @@
     python -m tests.bench.whatif_check --repeat 3
 
 A round records one session of the labelled human speech with each preset; every change is then predicted from it and
-run interleaved with the unchanged settings, and both ratios of wall times (changed / unchanged) are kept. The rows
-also have the stage that was predicted worst, of those that take more than some part of the time. Of several rounds they
-show the middle, and the range of the outcomes: where a program's data lie in memory differs from start to start, and
-in some starts a layer of a net runs up to 15 % faster.
+run interleaved with the unchanged settings: ratios of wall times (changed / unchanged). The rows also have the stage
+that was predicted worst. Of several rounds they show the middle, and the range of the outcomes: where a program's data
+lie in memory differs from start to start, and in some starts a layer of a net runs up to 15 % faster.
 """
 
 import sys
@@ -71,12 +70,7 @@ def measure(repeat: int) -> dict[str, Any]:
     return {"schema": 1, "bench": "whatif_check", "files": len(paths), "repeat": repeat, "rows": rows}
 
 
-def main() -> int:
-    """Check and print; 2 where speech is missing."""
+if __name__ == "__main__":
     parser = command_line("whatif_check", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=1, help="rounds")
-    return printing(parser, lambda args: measure(args.repeat))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(printing(parser, lambda args: measure(args.repeat)))
