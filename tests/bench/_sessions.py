@@ -136,7 +136,9 @@ class Pipeline:
             due = self.start_ns + self.frame * FRAME_NS
             if due > now:
                 lane.put(self._idle, now, clock.advance(due - now), self.frame, 0)
-            self._sample()
+            while self._sample_due <= clock() - self.start_ns:
+                self.writer.sample(clock(), {name: float(clock() % 1013) for name in SAMPLES})
+                self._sample_due += SAMPLE_NS
 
     def _begin(self, frames: int) -> None:
         start = self.clock()
@@ -163,12 +165,6 @@ class Pipeline:
         elif self.frame * FRAME_NS >= self._partial_due:
             self._partial_due = self.frame * FRAME_NS + SAMPLE_NS
             self.writer.utterance_partial(self._utterance, text, self._words)
-
-    def _sample(self) -> None:
-        now = self.clock()
-        while self._sample_due <= now - self.start_ns:
-            self.writer.sample(now, {name: float(now % 1013) for name in SAMPLES})
-            self._sample_due += SAMPLE_NS
 
 
 def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:

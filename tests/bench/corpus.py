@@ -113,4 +113,5 @@ if __name__ == "__main__":
     try:
         print(flite_corpus(given.sentences, given.seed, given.split, given.text))
     except (CorpusError, OSError) as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(2)

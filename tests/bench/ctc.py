@@ -7,17 +7,16 @@ of the speech itself: each utterance is decoded by one and at once by the other,
 processor time of that thread. Then what topologies and blank skipping change, of our search alone.
 """
 
+import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from statistics import median
-from typing import Any
 
-import kaldi_decoder
 import kaldifst
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
@@ -33,7 +32,8 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
 from tests import graph_fst
 from tests.bench import corpus
-from tests.bench._rounds import Answering, Progress, found_words, interleave, paired, result, spread, timed
+from tests.bench._rounds import Answering, Progress, Tree, found_words, interleave, paired, result, spread, timed
+from tests.bench.search import kaldis
 from tests.graph_fst import fst_of
 
 BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0  # sherpa-onnx has beams of 15 or 20 and at most 3000 active states
@@ -48,13 +48,12 @@ RATE = 16_000
 Scores = Mapping[str, F32]  # outputs of the net by the name of the utterance
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """Compare on `paths` (default: human speech and the bundled voices), `repeat` rounds per graph."""
     net = Computing(load(""))
     units = net.net.units
-    items = (
-        playlist.build(paths, transcripts).items if paths else [*corpus.human_speech(), *playlist.build([], None).items]
-    )
+    items = playlist.build(paths, transcripts).items
+    items = items if paths else [*corpus.human_speech(), *items]
     sounds = {item.name: audio.load(item.path).samples.astype(np.float32) for item in items}
     spent = time.process_time()
     scores = {name: net.scores(samples) for name, samples in sounds.items()}
@@ -67,13 +66,14 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     config = GraphConfig()
     rows, ratios = [], []
     for parts in PARTS:
-        graph = graphs.load_or_build(msgspec.structs.replace(config, parts=parts), units, progress=progress)
-        ratios.append(compared(graph, scores, more, repeat, rows, progress))
-        rows[-1] = {"graph": parts, "states": graph.n_states, "arcs": graph.n_arcs, **rows[-1]}
+        graph = graphs.load_or_build(replace(config, parts=parts), units, progress=progress)
+        figures, found = compared(graph, scores, more, repeat, progress)
+        ratios.append(found)
+        rows.append({"graph": parts, "states": graph.n_states, "arcs": graph.n_arcs, **figures})
         for side in ("rtf", "peer_rtf"):
             rows[-1][side] /= seconds
     for topology in TOPOLOGIES:
-        graph = graphs.load_or_build(msgspec.structs.replace(config, topology=topology), units, progress=progress)
+        graph = graphs.load_or_build(replace(config, topology=topology), units, progress=progress)
         variants = alone(graph, scores, SHARES if topology == "standard" else (1.0, 0.95))
         interleave(list(variants.values()), list(scores), repeat, lambda part: progress("searching in turns", part))
         for share, side in variants.items():
@@ -98,46 +98,42 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     return result(f"kaldi-decoder {version('kaldi-decoder')} FasterDecoder", ratios[0], meaning, agreement, rows)
 
 
-def derived(sounds: Mapping[str, F32], wanted: int) -> Iterable[tuple[str, F32]]:
+def derived(sounds: Mapping[str, F32], wanted: int) -> Iterator[tuple[str, F32]]:
     """`wanted` variants of the utterances: with white noise, and cut at begin or end."""
-    rng = np.random.default_rng(70)
-    made = 0
-    while made < wanted:
-        for name, samples in sounds.items():
+    rng, numbers = np.random.default_rng(70), range(wanted)
+
+    def variants() -> Iterator[tuple[str, F32]]:
+        for name, samples in itertools.cycle(sounds.items()):
             level = float(np.sqrt(np.mean(samples**2)))
-            noisy = [samples + rng.normal(scale=level * 10 ** (-snr / 20), size=len(samples)) for snr in SNRS_DB]
-            ends = [(int(share * len(samples)), rng.random() < 0.5) for share in CUTS]
-            cut = [samples[:n] if first else samples[len(samples) - n :] for n, first in ends]
-            for variant in (*noisy, *cut):
-                if made < wanted:
-                    made += 1
-                    yield f"{name}-{made}", variant.astype(np.float32)
+            for snr in SNRS_DB:
+                yield name, samples + rng.normal(scale=level * 10 ** (-snr / 20), size=len(samples))
+            for share in CUTS:
+                n = int(share * len(samples))
+                yield name, samples[:n] if rng.random() < 0.5 else samples[-n:]
+
+    for number, (name, variant) in zip(numbers, variants(), strict=False):
+        yield f"{name}-{number + 1}", variant.astype(np.float32)
 
 
 def search(share: float = 1.0) -> Search:
-    return msgspec.structs.replace(
-        Config().search, beam=BEAM, max_active=MAX_ACTIVE, acoustic_scale=SCALE, insertion_penalty=0.0,
-        blank_skipping=share,
-    )  # fmt: skip
+    limits = {"beam": BEAM, "max_active": MAX_ACTIVE, "acoustic_scale": SCALE, "insertion_penalty": 0.0}
+    return replace(Config().search, blank_skipping=share, **limits)
 
 
-def compared(
-    graph: Graph, scores: Scores, more: Scores, repeat: int, rows: list[dict[str, Any]], progress: Progress
-) -> list[float]:
-    """Ratios of times on `scores`, round by round; a row with these and what is equal on `more`."""
-    settings = search()
-    options = {"beam": BEAM, "max_active": MAX_ACTIVE, "min_active": settings.min_active}
-    peer, decoder, blank = kaldifst.StdConstFst(to_kaldifst(fst_of(graph))), Viterbi(graph, settings), graph.blank
+def compared(graph: Graph, scores: Scores, more: Scores, repeat: int, progress: Progress) -> tuple[Tree, list[float]]:
+    """Times on `scores` and what is equal on `more`, as a row, and the ratios of times round by round."""
+    options = {name: getattr(search(), name) for name in ("beam", "max_active", "min_active")}
+    peer, decoder = kaldifst.StdConstFst(to_kaldifst(fst_of(graph))), Viterbi(graph, search())
     decoder.warm_up()
     scaled = {name: matrix * np.float32(SCALE) for name, matrix in more.items()}
     mine = Answering("ours", lambda name: timed(lambda: found_words(decoder, scores[name]), time.thread_time))
-    theirs = Answering("Kaldi's", lambda name: timed(lambda: _kaldis(peer, options, scaled[name]), time.thread_time))
+    theirs = Answering("Kaldi's", lambda name: timed(lambda: kaldis(peer, scaled[name], options), time.thread_time))
     interleave([mine, theirs], list(scores), repeat, lambda share: progress("decoding in turns", share))
     same = dict.fromkeys(("same_words", "same_cost", "same_units"), 0)
     most = 0.0
     for n, (name, matrix) in enumerate(more.items()):
         progress("comparing paths", n / len(more))
-        a, b = graph_fst.ours(decoder, matrix), graph_fst.kaldis(peer, scaled[name], blank, **options)
+        a, b = graph_fst.ours(decoder, matrix), graph_fst.kaldis(peer, scaled[name], graph.blank, **options)
         if b is None:
             continue
         same["same_words"] += a.words == b.words
@@ -146,8 +142,7 @@ def compared(
         most = max(most, abs(a.cost - b.cost))
     ratios = paired(theirs, mine)
     took = {"rtf": median(mine.seconds), "peer_rtf": median(theirs.seconds)}
-    rows.append({**spread(ratios), **took, "utterances": len(more), **same, "cost_difference": most})
-    return ratios
+    return {**spread(ratios), **took, "utterances": len(more), **same, "cost_difference": most}, ratios
 
 
 def alone(graph: Graph, scores: Scores, shares: Iterable[float]) -> dict[float, Answering]:
@@ -166,11 +161,3 @@ def searched(scores: F32, blank: int, share: float) -> int:
     """Frames that are searched: of a run of blanks over `share` the first."""
     over = scores[:, blank] > (np.log(share) if share < 1.0 else np.inf)
     return len(scores) - int(np.count_nonzero(over[1:] & over[:-1]))
-
-
-def _kaldis(fst: Any, options: Mapping[str, float], scaled: F32) -> list[int]:
-    decoder = kaldi_decoder.FasterDecoder(fst, kaldi_decoder.FasterDecoderOptions(**options))
-    decoder.decode(kaldi_decoder.DecodableCtc(scaled))
-    _, lattice = decoder.get_best_path()
-    words: list[int] = kaldifst.get_linear_symbol_sequence(lattice)[2]
-    return words

@@ -25,7 +25,8 @@ from pipelines.run.playlist import Item
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import DictionaryEntries, language
 from profiler.files.paths import cache_dir
-from tests.bench._rounds import Answering, Progress, decoding, interleave, opened, paired, pcm, result, spread, timed
+from tests.bench import _rounds
+from tests.bench._rounds import Answering, Progress, Tree, decoding, interleave, paired, timed
 from tests.pipelines.language_models import write_arpa, write_dictionary
 
 PRESET = "gmm"  # the default: exact scores, although the peer selects densities
@@ -37,15 +38,15 @@ THEIR_SETTINGS = ("beam", "wbeam", "pbeam", "maxhmmpf", "lw", "wip", "topn", "co
 OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, all passes"
 
 
-def our_settings(config: Config) -> dict[str, Any]:
+def our_settings(config: Config) -> Tree:
     """Those of this recogniser that the bench prints."""
     selection = config.gmm.selection.method if config.gmm.selection.enabled else "none"
-    known = {"preset": PRESET, "block": config.block, "threads": config.threads, "selection": selection}
-    known |= {name: getattr(config.search, name) for name in OUR_SEARCH}
-    return known | {"bigrams": config.graph.bigrams, "recorder": "off"}
+    about = {"preset": PRESET, "block": config.block, "threads": config.threads, "selection": selection}
+    about |= {name: getattr(config.search, name) for name in OUR_SEARCH}
+    return about | {"bigrams": config.graph.bigrams, "recorder": "off"}
 
 
-def theirs(name: str, files: tuple[Path, Path], used: dict[str, Any], **options: Any) -> Answering:
+def theirs(name: str, files: tuple[Path, Path], used: Tree, **options: Any) -> Answering:
     """pocketsphinx with the language model and dictionary `files`; `used` gets its settings."""
     decoder = pocketsphinx.Decoder(
         hmm=str(sphinx.default_directory()), lm=str(files[0]), dict=str(files[1]), loglevel="FATAL", **options
@@ -54,7 +55,7 @@ def theirs(name: str, files: tuple[Path, Path], used: dict[str, Any], **options:
         used.setdefault(setting, decoder.config[setting])
 
     def decode(item: Item) -> tuple[str, float]:
-        samples = pcm(audio.load(item.path)).tobytes()
+        samples = _rounds.pcm(audio.load(item.path)).tobytes()
         # Otherwise it carries its noise estimate over from the utterance before.
         decoder.reinit_feat()
 
@@ -70,7 +71,7 @@ def theirs(name: str, files: tuple[Path, Path], used: dict[str, Any], **options:
     return Answering(name, decode)
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """Decode `paths` (default: the bundled voices) `repeat` times on both sides, per vocabulary."""
     items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)
@@ -78,11 +79,11 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     model = sphinx.load(sphinx.default_directory())
     ratios: dict[int, list[float]] = {}
     no_worse: dict[str, bool | None] = {}
-    rows: list[dict[str, Any]] = []
-    used: dict[str, Any] = {}
+    rows: list[Tree] = []
+    used: Tree = {}
     for size in (preset.graph.vocabulary, LARGE_VOCABULARY):
         config = settings.replace(preset, "graph.vocabulary", size)
-        mine = Answering(OURS, decoding(opened(config, progress)))
+        mine = Answering(OURS, decoding(_rounds.opened(config, progress)))
         folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
         files = _language_files(recipe_of(config.graph, model), folder)
         one_pass = theirs(ONE_PASS, files, used, fwdflat=False, bestpath=False)
@@ -94,27 +95,20 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         counts = [wer.total((i.reference, side.answers[i.name]) for i in items) for side in (mine, one_pass, *best)]
         no_worse[str(size)] = counts[0].errors <= counts[1].errors if counts[0].reference_words else None
         for side, errors in zip((mine, one_pass, *best), counts, strict=True):
-            rows.append(
-                {
-                    "vocabulary": size,
-                    "decoder": side.name,
-                    "rtf": median(side.seconds) / audio_s,
-                    "wer": errors.rate,
-                    "wer_errors": errors.errors,
-                    "ratio": median(ratios[size]) if side is one_pass else None,
-                }
-            )
+            row = {"vocabulary": size, "decoder": side.name, "rtf": median(side.seconds) / audio_s}
+            row |= {"wer": errors.rate, "wer_errors": errors.errors}
+            rows.append(row | {"ratio": median(ratios[size]) if side is one_pass else None})
     agreement = {
         "same": "acoustic model, dictionary, language model and samples; one thread each",
         "words": counts[0].reference_words,
-        "ratios": {str(size): spread(of)["ratio"] for size, of in ratios.items()},
+        "ratios": {str(size): _rounds.spread(of)["ratio"] for size, of in ratios.items()},
         "word_errors_no_worse": no_worse,
         "our_settings": our_settings(config),
         "peer_settings": used,
     }
     meaning = "peer time / our time, features to words, median of paired rounds; the smaller of the vocabularies"
     peer = f"pocketsphinx {version('pocketsphinx')}, one pass"
-    return result(peer, min(ratios.values(), key=median), meaning, agreement, rows)
+    return _rounds.result(peer, min(ratios.values(), key=median), meaning, agreement, rows)
 
 
 def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:

@@ -13,8 +13,7 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
   their reduction, the breakdown, and texts and figures left out, one at a time: `…_of` is what each takes of both.
 - start: from the start of the process to the first painting of the window, to its bars, and to the charts.
 - million: a session of a million spans is opened in a running window (until the charts in sight are painted; the
-  median of three, each in a process of its own), then panned and zoomed; a step lasts from the gesture until each of
-  them is painted.
+  median of three), then panned and zoomed; a step lasts from the gesture until each of them is painted.
 - hour: an hour at block 1, opened: resident memory.
 - cycles: sessions opened and closed, windows made and closed; objects, threads and files that each leaves behind.
 """
@@ -32,7 +31,7 @@ from typing import Any, Final
 
 from profiler.process import children
 from tests.bench import _sessions
-from tests.bench._rounds import without_peer
+from tests.bench._rounds import Tree, without_peer
 
 SPANS: Final = 1_000_000
 HOUR_BLOCKS: Final = 360_000  # an hour at block 1: the spans of every frame
@@ -46,9 +45,9 @@ SCREEN: Final = "1920x1200x24"
 LARGER_IS_BETTER: Final = {"updates_per_s"}
 
 
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]) -> Tree:
     """Measure on every platform there is; the arguments are those of all benches and unused."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Tree] = []
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
         folder = Path(name)
@@ -58,17 +57,18 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
                     missing[platform] = f"no X figures: {why}"
                     progress(missing[platform], None)
                     continue
-                progress(f"{platform}: a minute of a live run", None)
-                rows.append(_part("live", platform, environment, str(LIVE_S)))
-                progress(f"{platform}: live runs at forced intervals, and with parts left out", None)
-                rows.append(_part("paced", platform, environment, str(ROUNDS)))
-                progress(f"{platform}: starts", None)
-                starts = [_part("start", platform, environment) for _ in range(STARTS)]
+
+                def part(about: str, name: str, *words: str, on: str = platform, env: Any = environment) -> Tree:
+                    progress(f"{on}: {about}", None)
+                    return _part(name, on, env, *words)
+
+                rows.append(part("a minute of a live run", "live", str(LIVE_S)))
+                rows.append(part("live runs at forced intervals, and with parts left out", "paced", str(ROUNDS)))
+                starts = [part("starts", "start") for _ in range(STARTS)]
                 rows.append(_starts(starts[1:]))  # the first one warms the cache of files
-                progress(f"{platform}: a million spans", None)
                 million = _recorded(folder / "million.asrs", SPANS // (len(_sessions.LEAVES) + 1))
-                opened = [_part("opening", platform, environment, million) for _ in range(OPENINGS)]
-                rows.append(_part("million", platform, environment, million))
+                opened = [part("a million spans", "opening", million) for _ in range(OPENINGS)]
+                rows.append(part("a million spans", "million", million))
                 times = [one["open_1e6_s"] for one in (*opened, rows[-1])]
                 rows[-1] |= {"open_1e6_s": median(times), "open_1e6_s_most": max(times)}
         progress("an hour", None)
@@ -89,7 +89,7 @@ FIGURES: Final = (
 )
 
 
-def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _figures(rows: Sequence[Tree]) -> Tree:
     """The worse of every figure over the platforms, and the parts of the work where it is most."""
     worse = {key: min if key in LARGER_IS_BETTER else max for key in FIGURES}
     figures = {key: worse[key]((row[key] for row in rows if key in row), default=None) for key in FIGURES}
@@ -97,7 +97,7 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return figures | {key: paced[key] for key in ("fixed_core_share_of", "update_ms_of")}
 
 
-def _starts(starts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _starts(starts: Sequence[Tree]) -> Tree:
     keys = [key for key, value in starts[0].items() if isinstance(value, float)]
     medians = {key: round(median(start[key] for start in starts), 3) for key in keys}
     return starts[0] | medians | {f"{key}_most": max(start[key] for start in starts) for key in keys}
@@ -109,7 +109,7 @@ def _recorded(path: Path, blocks: int, block: int = 16) -> str:
     return str(path)
 
 
-def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> dict[str, Any]:
+def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> Tree:
     """Run a part in a process of its own: its memory and its event loop are nobody else's."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as home:
         settings = {"ASRSCOPE_SESSIONS": f"{home}/sessions", "XDG_CONFIG_HOME": f"{home}/config"}

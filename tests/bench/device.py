@@ -15,14 +15,14 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pipelines import availability
 from pipelines.device import HOST
 from profiler.errors import BadInput
-from tests.bench._rounds import markdown, without_peer
+from tests.bench._rounds import Progress, Tree, markdown, without_peer
 from tests.bench.device_steps.__main__ import STEPS
 from tests.bench.device_steps.result import Result, write
 
@@ -37,14 +37,12 @@ def run(
     paths: Sequence[str],
     transcripts: str | None,
     repeat: int,
-    progress: Callable[[str, float | None], None],
+    progress: Progress,
     require: str | None = None,
     only: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Tree:
     """Take every step that has no row yet, or those of `only`, on the device that is required; BadInput where it is
-    not here.
-
-    Without `require`: the first accelerator, or the processor in its place.
+    not here. Without `require`: the first accelerator, or the processor in its place.
     """
     if unknown := [step for step in only if step not in STEPS]:
         raise BadInput(f"bench device --only: there is no step {unknown[0]!r}; choose among {', '.join(STEPS)}.")
@@ -70,33 +68,27 @@ def run(
     proved = {value: sum(row["proved"] is value for row in rows) for value in (True, False, None)}
     figures = {"device": name, "proved": proved[True], "failed": proved[False], "cannot be proved here": proved[None]}
     agreement = {"rows": str(FOLDER), "left for another call": [step for step in STEPS if step not in known]}
-    return without_peer(
-        f"; what could be proved on {name}, step by step",
-        figures | {"seconds": sum(row["seconds"] for row in rows)},
-        agreement,
-        rows,
-    )
+    figures |= {"seconds": sum(row["seconds"] for row in rows)}
+    return without_peer(f"; what could be proved on {name}, step by step", figures, agreement, rows)
 
 
 def device(require: str | None) -> str:
     """The device to check; BadInput where the required one is not here."""
     known = {each.name: each for each in availability.probe()}
-    here = [name for name in ACCELERATORS if name in known and known[name].available]
-    if require in (None, "any"):
-        if here:
-            return here[0]
-        if require is None:
-            return HOST
-        reasons = "; ".join(f"{name}: {known[name].reason}" for name in ACCELERATORS if name in known)
-        raise BadInput(f"bench device --require any needs an accelerator, and there is none ({reasons}).")
-    assert require is not None
-    if require not in known or not known[require].available:
+    if require not in (None, "any"):
+        if require in known and known[require].available:
+            return str(require)
         reason = known[require].reason if require in known else "unknown"
         raise BadInput(f"bench device --require {require}: there is none ({reason}).")
-    return require
+    accelerators = [known[name] for name in ACCELERATORS if name in known]
+    here = next((each.name for each in accelerators if each.available), None if require else HOST)
+    if here is None:
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in accelerators)
+        raise BadInput(f"bench device --require any needs an accelerator, and there is none ({reasons}).")
+    return here
 
 
-def _taken(step: str, name: str, speech: list[Any], left_s: float, made_of: dict[str, str]) -> dict[str, Any] | None:
+def _taken(step: str, name: str, speech: list[Any], left_s: float, made_of: dict[str, str]) -> Tree | None:
     """Take a step in a process of its own; its row, also kept in the folder. None: the time left was too short."""
     file = _file(step)
     file.unlink(missing_ok=True)
@@ -118,7 +110,7 @@ def _taken(step: str, name: str, speech: list[Any], left_s: float, made_of: dict
         why = f"it took more than {limit_s:.0f} s"
     if not file.is_file():
         write(file, step, Result(False, why))
-    row: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) | made_of
+    row: Tree = json.loads(file.read_text(encoding="utf-8")) | made_of
     row["seconds"] = round(time.monotonic() - began, 1)
     file.write_text(json.dumps(row, indent=1), encoding="utf-8")
     return row
@@ -128,10 +120,10 @@ def _file(step: str) -> Path:
     return FOLDER / f"{list(STEPS).index(step) + 1:02}-{step}.json"
 
 
-def _kept(step: str) -> dict[str, Any] | None:
+def _kept(step: str) -> Tree | None:
     """The row of a step from an earlier call."""
     try:
-        row: dict[str, Any] = json.loads(_file(step).read_text(encoding="utf-8"))
+        row: Tree = json.loads(_file(step).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return row

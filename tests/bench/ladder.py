@@ -247,19 +247,15 @@ def table(rows: Sequence[Row]) -> str:
         human = "–" if row["human_errors"] is None else row["human_errors"]
         block, context, scoring = (row["latency"][name] * 1e3 for name in ("block_s", "context_s", "score_s"))
         figures = ["–" if row[key] is None else format(row[key], form) for key, form in FIGURES]
+        against = "–"
+        if "same_as" in row:
+            against = f"= {row['same_as']}"
+        elif row["wer_change_ci95"] and row["preset"] != PLAIN:
+            change, low, high = (100 * one for one in (row["wer_change"], *row["wer_change_ci95"]))
+            against = f"{change:+.1f} ({low:+.1f} … {high:+.1f})"
         latency = f"{block:.0f} + {context:.0f} + {scoring:.1f}"
-        lines.append([*begin, f"{row['ms']:.3f}", *figures, _against(row), human, f"{row['weights_mb']:.1f}", latency])
+        lines.append([*begin, f"{row['ms']:.3f}", *figures, against, human, f"{row['weights_mb']:.1f}", latency])
     return "\n".join([markdown(HEAD, lines), *missing]).rstrip("\n")
-
-
-def _against(row: Row) -> str:
-    """The change of the word error rate in points."""
-    if "same_as" in row:
-        return f"= {row['same_as']}"
-    if not row["wer_change_ci95"] or row["preset"] == PLAIN:
-        return "–"
-    low, high = row["wer_change_ci95"]
-    return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 Our compiled graph is handed to `kaldi_decoder.FasterDecoder` as a ConstFst; both get the same matrix of scaled log
 likelihoods of the preset `gmm`, the same beam, `max_active` and `min_active`, and no word insertion penalty, which
-Kaldi's has not. Each utterance is decoded by one and at once by the other, the order swapped every time, on one thread;
-what counts is the processor time of that thread, so that other programs disturb less. From the first frame to the words
-is measured on both sides; our scaling of the scores and our word times included, Kaldi's scaling (done beforehand) not.
+Kaldi's has not. What counts is the processor time of the one thread, from the first frame to the words; our scaling of
+the scores and our word times included, Kaldi's scaling (done beforehand) not.
 """
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from statistics import median
@@ -21,21 +20,19 @@ import msgspec
 import numpy as np
 
 from pipelines.audio import loading as audio
-from pipelines.config import Search, presets
+from pipelines.config import presets
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
-from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from tests.bench._rounds import Answering, Progress, found_words, interleave, paired, result, scored, spread, timed
 from tests.graph_fst import fst_of
 
-Best = tuple[list[str], float]  # words and cost of the best path
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
 EXTRA_VOCABULARY = 20_000
@@ -65,18 +62,20 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             decoder = Viterbi(graph, settings)
             decoder.warm_up()
             mine = Answering("ours", lambda name, d=decoder: timed(lambda: _ours(d, scores[name]), time.thread_time))
-            find = partial(_theirs, peer, graph, settings)
+            options = {name: getattr(settings, name) for name in ("beam", "max_active", "min_active")}
+            find = partial(kaldis, peer, options=options)
             theirs = Answering("Kaldi's", lambda name, f=find: timed(lambda: f(scaled[name]), time.thread_time))
             title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
             interleave([mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share))
             ratios.append(paired(theirs, mine))
             pairs = [(mine.answers[name], theirs.answers[name]) for name in scores]
             excess = [a - b for (_, a), (_, b) in pairs]
+            same = sum(words == [graph.words[label - 1] for label in labels] for (words, _), (labels, _) in pairs)
             rows.append(
                 {
                     "vocabulary": vocabulary, "beam": beam, "max_active": max_active, **spread(ratios[-1]),
                     "rtf": median(mine.seconds) / audio_s, "peer_rtf": median(theirs.seconds) / audio_s,
-                    "utterances": len(pairs), "same_words": sum(a == b for (a, _), (b, _) in pairs),
+                    "utterances": len(pairs), "same_words": same,
                     "cost_difference": max(map(abs, excess)), "cost_excess": max(excess),
                 }
             )  # fmt: skip
@@ -94,15 +93,14 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     return result(peer_name, ratios[0], meaning, agreement, rows)
 
 
-def _ours(decoder: Viterbi, scores: Array) -> Best:
+def _ours(decoder: Viterbi, scores: Array) -> tuple[list[str], float]:
     return found_words(decoder, scores), decoder.best_cost
 
 
-def _theirs(fst: Any, graph: Graph, settings: Search, scaled: Array) -> Best:
-    options = {name: getattr(settings, name) for name in ("beam", "max_active", "min_active")}
+def kaldis(fst: Any, scaled: Array, options: Mapping[str, float]) -> tuple[list[int], float]:
+    """Labels of the words and cost of the best path that Kaldi's decoder finds."""
     decoder = kaldi_decoder.FasterDecoder(fst, kaldi_decoder.FasterDecoderOptions(**options))
     decoder.decode(kaldi_decoder.DecodableCtc(scaled))
     reached, lattice = decoder.get_best_path()
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
-    cost = weight.value1 + weight.value2 if reached else math.inf
-    return [graph.words[word - 1] for word in words], cost
+    return words, weight.value1 + weight.value2 if reached else math.inf

@@ -30,6 +30,7 @@ SWITCHES = ((0.15, "frames.skip", 2), (0.35, "frames.skip", 1), (0.75, "gmm.sele
 """Share of the files after which a setting changes."""
 LAB, OTHER_LAB = "exp-cost", "call-costs"
 """The lab with a picture of its page, and another that was run before."""
+BEHIND = ("work", "roofline", "utterances", "session")
 LAB_S = 3.0  # measuring time of a lab
 SHOWN_MS = 50
 
@@ -47,19 +48,15 @@ def record(session: Path) -> None:
     chosen = config.assign(presets.load("demo").config, {"pace": 0.0, "loop": False})
     paths, transcripts = playlist.bundled_speech()
     total = sum(audio.load(path).duration_s for path in collecting.collect(paths)) * 100
+    left = list(SWITCHES)
 
     class Script(Control):
         """Sets the next switch once the decode loop has come far enough."""
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.left = list(SWITCHES)
-
         @property
         def stopping(self) -> bool:
-            while self.left and self.frame >= self.left[0][0] * total:
-                _, key, value = self.left.pop(0)
-                self.ask(key, value)
+            while left and self.frame >= left[0][0] * total:
+                self.ask(*left.pop(0)[1:])
             return super().stopping
 
     request = Request(chosen, "demo", tuple(paths), transcripts, session, replace=True)
@@ -78,22 +75,6 @@ def try_labs(sessions: Path) -> None:
         assert outcome.state == "closed", outcome.problem
 
 
-def states(window: MainWindow) -> dict[str, Callable[[], object]]:
-    """The states of the desk: at the end, in a replay, with a selection, zoomed in, other views in front."""
-    playhead, axis = window.playhead, window.axis
-    behind = {
-        view_id: partial(window.actions_.trigger, f"go.{view_id}")
-        for view_id in ("work", "roofline", "utterances", "session")
-    }
-    return {
-        "end": playhead.go_live,
-        "replay": lambda: (playhead.seek(playhead.n_frames * 0.6), axis.follow_window()),
-        "selection": lambda: (axis.fit(), axis.select(axis.end * 0.4, axis.end * 0.5)),
-        "near": lambda: (axis.clear(), axis.set_visible(axis.end * 0.4, axis.end * 0.4 + 0.2)),
-        **behind,
-    }
-
-
 @contextmanager
 def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[MainWindow]:
     """A window of that theme and size, which remembers its settings in `folder`."""
@@ -110,7 +91,7 @@ def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[M
 
 
 def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    """Pictures of the window in every state; return the faults of its texts."""
+    """Pictures of the window at the end, in a replay, with a selection, zoomed in, and with other views in front."""
     from PySide6.QtTest import QTest
 
     problems = []
@@ -118,16 +99,23 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
         window.playhead.open(session)
         window.show_desk()
         window.resize(*size)
-        for name, enter in states(window).items():
+        playhead, axis = window.playhead, window.axis
+        states: dict[str, Callable[[], object]] = {
+            "end": playhead.go_live,
+            "replay": lambda: (playhead.seek(playhead.n_frames * 0.6), axis.follow_window()),
+            "selection": lambda: (axis.fit(), axis.select(axis.end * 0.4, axis.end * 0.5)),
+            "near": lambda: (axis.clear(), axis.set_visible(axis.end * 0.4, axis.end * 0.4 + 0.2)),
+            **{view: partial(window.actions_.trigger, f"go.{view}") for view in BEHIND},
+        }
+        for name, enter in states.items():
             enter()
             QTest.qWait(300)
-            file = folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png"
-            problems += checked(window, file)
+            problems += checked(window, picture(folder, f"desk-{name}", theme, size))
     return problems
 
 
 def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    """Pictures of the Lab page, all labs and one, with their runs; return the faults of its texts."""
+    """Pictures of the Lab page, all labs and one, with their runs."""
     from PySide6.QtTest import QTest
 
     from app.window.lab.page import LabPage
@@ -142,12 +130,12 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
             QTest.qWait(SHOWN_MS)
             while page._to_read:
                 QTest.qWait(SHOWN_MS)
-            problems += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
+            problems += checked(window, picture(folder, f"lab-{name}", theme, size))
     return problems
 
 
 def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]) -> list[str]:
-    """A picture of one view, as a chart and as a table; return the faults of its texts."""
+    """A picture of one view, as a chart and as a table."""
     from app.model.playhead import Playhead
     from app.model.time_axis import TimeAxis
     from app.style.theme import set_theme
@@ -163,11 +151,15 @@ def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tu
     problems = []
     for name in ("chart", "table"):
         view.show_table(name == "table")
-        problems += checked(view, folder / f"{view_id}-{name}-{theme}-{size[0]}x{size[1]}.png")
+        problems += checked(view, picture(folder, f"{view_id}-{name}", theme, size))
     playhead.close()
     view.close()
     view.deleteLater()
     return problems
+
+
+def picture(folder: Path, name: str, theme: str, size: tuple[int, int]) -> Path:
+    return folder / f"{name}-{theme}-{size[0]}x{size[1]}.png"
 
 
 def checked(widget: QWidget, path: Path) -> list[str]:
@@ -216,10 +208,8 @@ def main() -> int:
             problems += look_at_lab(folder, theme, size)
             for view in PICTURES:
                 problems += look_at_view(session, folder, view, theme, size)
-    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
-    for fault in problems:
-        print(fault, file=sys.stderr)
-    print(f"{len(problems)} texts collide or are cut", file=sys.stderr)
+    pictures_made = f"{len(list(folder.glob('*.png')))} pictures in {folder}"
+    print(pictures_made, *problems, f"{len(problems)} texts collide or are cut", sep="\n", file=sys.stderr)
     return 1 if problems else 0
 
 

@@ -50,12 +50,9 @@ def run(
         ended = [each for each, one in processes.items() if not one.is_running()]
     rows = [_row(each, np.array(values)) for each, values in samples.items()]
     worst = max(row["memory_mb_per_minute"] for row in rows)
-    figures = {
-        "minutes": minutes,
-        "memory_mb_per_minute": worst,
-        **{f"{row['process']}_mb_per_minute": row["memory_mb_per_minute"] for row in rows},
-        **{key: max(row[key] for row in rows) for key in ("files_more", "threads_more")},
-    }
+    figures = {"minutes": minutes, "memory_mb_per_minute": worst}
+    figures |= {f"{row['process']}_mb_per_minute": row["memory_mb_per_minute"] for row in rows}
+    figures |= {key: max(row[key] for row in rows) for key in ("files_more", "threads_more")}
     agreement = {
         "ran to the end": not ended,
         "ended before": ", ".join(ended) or "none",

@@ -24,20 +24,8 @@ from pipelines.run.playlist import Item
 from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
 from profiler.spans import Recorder
-from tests.bench._rounds import (
-    Kept,
-    Progress,
-    Side,
-    Tree,
-    features_of,
-    interleave,
-    markdown,
-    opened,
-    paired,
-    printing_table,
-    progress_lines,
-    result,
-)
+from tests.bench import _rounds
+from tests.bench._rounds import Kept, Progress, Side, Tree, interleave, paired
 from tests.bench.corpus import needs_words, speech_for_words
 
 Settings = dict[str, Value]
@@ -124,9 +112,9 @@ def speeds(configs: Sequence[Config], items: Sequence[Item], rounds: int, progre
     rows: list[Tree] = [{} for _ in configs]
     with threadpool_limits(1):
         progress(f"{first.model}: making the recogniser", None)
-        recogniser = opened(first, progress)
+        recogniser = _rounds.opened(first, progress)
         recogniser.register(Recorder())
-        speech = features_of(recogniser.frontend, items, MAX_AUDIO_S)
+        speech = _rounds.features_of(recogniser.frontend, items, MAX_AUDIO_S)
         ready = [recogniser.scorer.make_ready(config, progress, never) for config in configs]
 
         def side(config: Config, prepared: Prepared) -> Side:
@@ -168,7 +156,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "1; least and most are those of all such strategies"
     )
     agreement = {"words": rows[0]["words"], "files": len(items)}
-    return result("exact scoring of the same model", gains, meaning, agreement, rows) | {"ratio": max(gains)}
+    return _rounds.result("exact scoring of the same model", gains, meaning, agreement, rows) | {"ratio": max(gains)}
 
 
 COLUMNS = (
@@ -196,8 +184,8 @@ def tables(rows: Sequence[Tree]) -> str:
             )
         parts.append(
             f"## {model}\n\nExact scoring takes {exact['us_block_1']:.0f} µs a frame at block 1 and "
-            f"{exact['us_block_16']:.0f} µs at block 16; "
-            f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n{markdown(COLUMNS, lines)}"
+            f"{exact['us_block_16']:.0f} µs at block 16; its word "
+            f"error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n{_rounds.markdown(COLUMNS, lines)}"
         )
     return "\n".join(parts).rstrip("\n")
 
@@ -216,5 +204,5 @@ same model.
 
 
 if __name__ == "__main__":
-    page = lambda repeat: f"{HEAD}\n{tables(run([], None, repeat, progress_lines)['rows'])}"  # noqa: E731
-    sys.exit(printing_table("strategies", __doc__, 5, page))
+    page = lambda repeat: f"{HEAD}\n{tables(run([], None, repeat, _rounds.progress_lines)['rows'])}"  # noqa: E731
+    sys.exit(_rounds.printing_table("strategies", __doc__, 5, page))

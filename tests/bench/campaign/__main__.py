@@ -47,9 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("campaign", __doc__)
     parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--each", type=int, default=100, help="attacks of each kind")
-    parser.add_argument(
-        "--minutes", type=float, help="how long they take together, each kind as long, instead of --each"
-    )
+    parser.add_argument("--minutes", type=float, help="for all kinds together, each as long, instead of --each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="until a hang (20)")
     parser.add_argument("--keep", type=Path, help="where the folders of findings are kept")
@@ -68,18 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
             some = itertools.islice(endless, None if given.minutes else given.each)
             tally = driver.run(itertools.takewhile(lambda _, end=until: time.monotonic() < end, some), given.keep)
             findings += tally.findings
-            row = {
-                "kind": kind,
-                "attacks": tally.attacks,
-                "commands": tally.commands,
-                "refused": tally.refused,
-                "findings": len(tally.findings),
-                "slowest_s": round(tally.slowest_s, 1),
-                "largest_mb": round(tally.largest_bytes / 1e6),
-                "minutes": round((time.monotonic() - start) / 60, 1),
-            }
-            rows.append(row)
-            lines = ["  ".join(f"{k}={v}" for k, v in row.items()), *(f"  {finding}" for finding in tally.findings)]
+            row = {"kind": kind, "attacks": tally.attacks, "commands": tally.commands, "refused": tally.refused}
+            row |= {"findings": len(tally.findings), "slowest_s": round(tally.slowest_s, 1)}
+            row |= {"largest_mb": round(tally.largest_bytes / 1e6)}
+            rows.append(row | {"minutes": round((time.monotonic() - start) / 60, 1)})
+            lines = ["  ".join(f"{k}={v}" for k, v in rows[-1].items()), *(f"  {found}" for found in tally.findings)]
             print(*lines, sep="\n", file=sys.stderr, flush=True)
     if given.json:
         print(json.dumps({"seed": given.seed, "kinds": rows, "findings": findings}))

@@ -1,7 +1,6 @@
 """Every use of a session in this process: the verbs that only read, and the models of the window.
 
-The campaign gives sessions to the command line and to the real window; the test suite, which has less time, and
-hypothesis, which needs a function, call `use`. A session that does not work is an exception here.
+For tests that have less time than the campaign, and for hypothesis. A session that does not work is an exception here.
 """
 
 import contextlib

@@ -32,7 +32,6 @@ from app.pictures.writers import SUFFIXES
 from app.style.theme import set_theme
 from app.views import PICTURES, VIEWS
 from app.views.chart import ChartView
-from app.views.view import View
 from app.window.main_window import MainWindow
 
 GRID: Final = (7, 5)  # points across and down that the mouse visits in every drawing
@@ -57,9 +56,8 @@ def look_at(path: Path, own: bool = False) -> str | None:
             assert len(errors[0]) <= LONGEST_SENTENCE, f"a sentence of {len(errors[0])} characters"
             return errors[0]
         if not own:
-            _views(window)
-            _transport(window)
-            _mouse(window)
+            for use in (_views, _transport, _mouse):
+                use(window)
             _pictures(path, Path(folder))
             for last in (window.refresh, window.open_palette, window.show_welcome):
                 last()
@@ -137,7 +135,10 @@ def _transport(window: MainWindow) -> None:
 
 def _mouse(window: MainWindow) -> None:
     for view in map(window.desk.views.__getitem__, VIEWS):
-        for widget in _drawings(view):
+        # What is painted by hand in a view and answers the mouse.
+        children = (child for child in view.findChildren(QWidget) if not isinstance(child, QAbstractButton))
+        drawn = [child for child in children if type(child).__module__.startswith("app.views")]
+        for widget in [view.plot.viewport()] if isinstance(view, ChartView) else drawn:
             _visit(widget)
             _settle()
     _visit(window.desk.transport.bar, (5, 1))
@@ -146,14 +147,6 @@ def _mouse(window: MainWindow) -> None:
         if shiboken6.isValid(widget) and widget.isVisible() and widget.toolTip():
             _tip(widget, widget.rect().center())
     _settle()
-
-
-def _drawings(view: View) -> list[QWidget]:
-    """What is painted by hand in a view and answers the mouse."""
-    if isinstance(view, ChartView):
-        return [view.plot.viewport()]
-    children = (child for child in view.findChildren(QWidget) if not isinstance(child, QAbstractButton))
-    return [child for child in children if type(child).__module__.startswith("app.views")]
 
 
 def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
@@ -167,14 +160,10 @@ def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
         QTest.mouseMove(widget, at + QPoint(25, 0))
         QTest.mouseRelease(widget, _LEFT, pos=at + QPoint(25, 0))
         if column == across - 1:
-            angle, control, phase = (
-                QPoint(0, 120 if row % 2 else -120),
-                Qt.KeyboardModifier.ControlModifier,
-                Qt.ScrollPhase,
-            )
+            angle, phase = QPoint(0, 120 if row % 2 else -120), Qt.ScrollPhase.NoScrollPhase
+            held = Qt.MouseButton.NoButton, Qt.KeyboardModifier.ControlModifier
             where = QPointF(at), QPointF(widget.mapToGlobal(at))
-            turned = QWheelEvent(*where, QPoint(), angle, Qt.MouseButton.NoButton, control, phase.NoScrollPhase, False)
-            QApplication.sendEvent(widget, turned)
+            QApplication.sendEvent(widget, QWheelEvent(*where, QPoint(), angle, *held, phase, False))
     QTest.mouseDClick(widget, _LEFT, pos=at)
 
 

@@ -141,16 +141,12 @@ class Driver:
             found = faults(ended, limits)
             if ended.status == 0:
                 outputs.append(ended.out)
-                if "--json" in words and (wrong := no_json(ended.out)):
-                    found.append(wrong)
+                found += filter(None, [no_json(ended.out) if "--json" in words else None])
             findings += [f"{' '.join(words)[:600]!r} · {fault}" for fault in found]
-        if attack.check is not None and len(outputs) == len(attack.commands) and (wrong := attack.check(outputs)):
-            findings.append(wrong)
-        if (here / "PWNED").exists():
-            findings.append("code of the attack ran")
-        if footprint(outside) != before:
-            findings.append("files outside its folder changed")
-        return findings
+        checked = attack.check and len(outputs) == len(attack.commands) and attack.check(outputs)
+        ran, changed = (here / "PWNED").exists(), footprint(outside) != before
+        wrong = (checked, ran and "code of the attack ran", changed and "files outside its folder changed")
+        return [*findings, *filter(None, wrong)]
 
 
 def warm() -> None:
@@ -174,9 +170,8 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
     """Names, inodes, sizes and contents below `folder`."""
     found = []
     for path in sorted(folder.rglob("*")):
-        about = path.lstat()
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        found.append((str(path), about.st_ino, about.st_size, content))
+        found.append((str(path), path.lstat().st_ino, path.lstat().st_size, content))
     return found
 
 
@@ -267,11 +262,11 @@ def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limit
     try:
         with open(os.pidfd_open(child), "rb", buffering=0) as ended:
             while not (ready := select.select([ended], [], [], 0.1)[0]):
-                largest = max(largest, resident(child) - shared)
-                if stops and time.monotonic() - start > stops[0]:
+                largest, passed = max(largest, resident(child) - shared), time.monotonic() - start
+                if stops and passed > stops[0]:
                     stops.pop(0)
                     os.kill(child, signal.SIGINT)
-                if time.monotonic() - start > limits.seconds or largest > limits.bytes:
+                if passed > limits.seconds or largest > limits.bytes:
                     break
             if ready:
                 _, raw, usage = os.wait4(child, 0)
@@ -285,11 +280,11 @@ def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limit
             _, _, usage = os.wait4(child, 0)
     contents = []
     for stream in streams:
-        stream.seek(0)
-        contents.append(stream.read(OUTPUT_BYTES))
-        stream.close()
+        with stream:
+            stream.seek(0)
+            contents.append(stream.read(OUTPUT_BYTES))
     largest = max(largest, usage.ru_maxrss * 1024 - shared)
-    return Ended(status, time.monotonic() - start, largest, contents[0], contents[1])
+    return Ended(status, time.monotonic() - start, largest, *contents)
 
 
 def resident(process: int) -> int:

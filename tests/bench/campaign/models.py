@@ -18,6 +18,7 @@ from unittest import mock
 import numpy as np
 import soundfile
 
+from app.cli.main import main
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import sphinx
 from pipelines.models.ctc.layouts import Units
@@ -136,8 +137,6 @@ VERBS: Final = (CACHED, ("doctor", "--json"), ("doctor", "--empty-cache", "--jso
 @functools.cache
 def clean() -> Path:
     """A whole cache, made once by a run in this process; nobody may change it."""
-    from app.cli.main import main
-
     folder, out = Path(tempfile.mkdtemp(prefix="asrscope-clean-")), io.StringIO()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with (
@@ -145,22 +144,20 @@ def clean() -> Path:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(out),
     ):
-        status = main(list(CACHED))
-    assert status == 0, out.getvalue()
+        assert main(list(CACHED)) == 0, out.getvalue()
     return folder
 
 
 def swapped(path: Path, rng: random.Random) -> None:
     """Another file of the cache in place of one."""
     others = [each for each in path.parents[1].rglob("*.kept") if each != path] or [path]
-    shutil.copyfile(rng.choice(others), path.with_name("other"))
-    path.with_name("other").replace(path)
+    path.write_bytes(rng.choice(others).read_bytes())
 
 
 NO_CACHE: Final = {
-    "a file": lambda place: place.write_text(""),
-    "dangling": lambda place: place.symlink_to("nowhere at all"),
-    "read-only": lambda place: place.mkdir(mode=0o500),
+    "a file": lambda folder: (folder / CACHE).touch(),
+    "dangling": lambda folder: (folder / CACHE).symlink_to("nowhere at all"),
+    "read-only": lambda folder: (folder / CACHE).mkdir(mode=0o500),
 }
 """What can be in the place of the cache so that there is none."""
 
@@ -168,8 +165,7 @@ NO_CACHE: Final = {
 def _no_caches(rng: random.Random) -> Iterator[Attack]:
     for name, put in NO_CACHE.items():
         # Without a cache each run compiles its kernels and clusters the model: 17 s on two idle cores.
-        make = lambda folder, put=put: put(folder / CACHE)  # noqa: E731
-        yield Attack(f"caches: none, {name}", make, VERBS, may_fail=True, patience=3.0, environment=OWN_CACHE)
+        yield Attack(f"caches: none, {name}", put, VERBS, may_fail=True, patience=3.0, environment=OWN_CACHE)
 
 
 CACHES: Final = Kind(
@@ -206,13 +202,6 @@ def _sound_graph() -> tuple[str, Graph]:
     return os.path.relpath(path), graphs.load_or_build(GraphConfig(grammar=GRAMMAR), acoustic)
 
 
-@functools.cache
-def _of_net() -> Graph:
-    """The graph of two words, which are units, of the net that is written."""
-    units = Units(ctc_nets.SYMBOLS, 0)
-    return ctc_build.of_units(units, Recipe("", "", units=units.symbols, parts="H", topology="standard"))
-
-
 def forged(path: Path, rng: random.Random) -> None:
     """Some numbers of one array of a graph in the cache, as a stranger who knows the format would save them."""
     if path.suffix != ".kept":
@@ -241,7 +230,10 @@ def _searched(folder: Path, file: str) -> None:
     ctc_nets.write(folder / "net", "wenet_ctc")
     (folder / "net/lexicon.txt").write_text("ab ▁a b\nab(2) ▁a c\ndc ▁d c\n", encoding="utf-8")
     (folder / PHRASES).write_text("ab\ndc\n")
-    openfst.write(fst_of(_of_net()), folder / "net/HLG.fst")
+    # The graph of two words, which are units.
+    units = Units(ctc_nets.SYMBOLS, 0)
+    graph = ctc_build.of_units(units, Recipe("", "", units=units.symbols, parts="H", topology="standard"))
+    openfst.write(fst_of(graph), folder / "net/HLG.fst")
     (folder / "net/words.txt").write_text("<eps> 0\n" + ctc_nets.tokens(("", *ctc_nets.SYMBOLS))[3:], encoding="utf-8")
 
 

@@ -205,13 +205,12 @@ def _written(rng: random.Random, content: bytes) -> bytes:
     with suppress(ValueError):
         text = content.decode()
         if "\0" not in text and rng.random() < 0.7:
-            with suppress(ValueError):
-                return node(rng, text).encode("utf-8", "surrogatepass")
             lines = text.splitlines(keepends=True)
             at = rng.randrange(len(lines))
-            with suppress(ValueError):
-                lines[at] = node(rng, lines[at]) + "\n"
-                return "".join(lines).encode("utf-8", "surrogatepass")
+            before, after = "".join(lines[:at]), "".join(lines[at + 1 :])
+            for other in (lambda: node(rng, text), lambda: f"{before}{node(rng, lines[at])}\n{after}"):
+                with suppress(ValueError):
+                    return other().encode("utf-8", "surrogatepass")
             return reworded(rng, text).encode("utf-8", "surrogatepass")
     return changed(rng, content)
 
@@ -225,9 +224,13 @@ def _folder(path: Path, rng: random.Random) -> None:
     (path / "means.npy").write_bytes(b"half")
 
 
-def _touched(path: Path) -> Path:
+def _sparse(path: Path, rng: random.Random) -> None:
     path.touch()
-    return path
+    os.truncate(path, rng.choice((30 << 20, 60 << 30, 1 << 40)))
+
+
+def _link(path: Path, rng: random.Random) -> None:
+    path.symlink_to(rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name, "/proc/self/mem", "/etc/shadow")))
 
 
 PLACES: Final[dict[str, Damage]] = {
@@ -235,10 +238,8 @@ PLACES: Final[dict[str, Damage]] = {
     "empty": lambda path, rng: path.touch(),
     "pipe": lambda path, rng: os.mkfifo(path),
     "folder": _folder,
-    "link": lambda path, rng: path.symlink_to(
-        rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name, "/proc/self/mem", "/etc/shadow"))
-    ),
-    "sparse": lambda path, rng: os.truncate(_touched(path), rng.choice((30 << 20, 60 << 30, 1 << 40))),
+    "link": _link,
+    "sparse": _sparse,
 }
 """What is put in the place of a file."""
 

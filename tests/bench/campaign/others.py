@@ -96,6 +96,12 @@ MACHINES: Final = Kind(
     more={"environment": {"PATH": "bin:/usr/bin:/bin"}, "patience": 2.0, "stop_s": 8.0},
 )
 
+
+def _kept_folder(name: str) -> Path:
+    """A new folder next to the sessions: they are removed together."""
+    return Path(tempfile.mkdtemp(prefix=f"asrscope-{name}-", dir=os.environ["ASRSCOPE_SESSIONS"]))
+
+
 # -- studies -------------------------------------------------------------------------------------
 
 SWEEP: Final = (
@@ -114,7 +120,7 @@ WORKING: Final[dict[str, Any]] = {"patience": 2.0, "stop_s": 20.0}
 @functools.cache
 def _studies() -> Path:
     """A folder with a sweep and a capacity that were begun, by real runs made once."""
-    folder = Path(tempfile.mkdtemp(prefix="asrscope-studies-", dir=os.environ["ASRSCOPE_SESSIONS"]))
+    folder = _kept_folder("studies")
     for words in (SWEEP, CAPACITY):
         command, null = [*children.python("-m", "app.cli.main"), *words], subprocess.DEVNULL
         process = subprocess.Popen(command, cwd=folder, env=children.environment({}), stdout=null, stderr=null)
@@ -166,11 +172,11 @@ def _requests(folder: Path, file: str) -> None:
     (place / "damaged.asrs").write_bytes(session()[:5000])
     (place / "dangling.asrs").symlink_to("nowhere")
     os.mkfifo(place / "pipe.asrs")
-    called = [{"name": name, "arguments": given} for name, given in CALLS.items()]
+    calls = ({"name": name, "arguments": given} for name, given in CALLS.items())
     messages: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": ABOUT},
         {"method": "notifications/initialized"},
-        *({"id": number, "method": "tools/call", "params": params} for number, params in enumerate(called, 1)),
+        *({"id": number, "method": "tools/call", "params": params} for number, params in enumerate(calls, 1)),
     ]
     (folder / file).write_text("".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in messages))
 
@@ -217,7 +223,7 @@ with desk(own=True) as window:
 @functools.cache
 def _remembered() -> Path:
     """A folder of settings that a window has left."""
-    folder = Path(tempfile.mkdtemp(prefix="asrscope-settings-", dir=os.environ["ASRSCOPE_SESSIONS"]))
+    folder = _kept_folder("settings")
     (folder / SESSION).write_bytes(session())
     words = children.python("-c", CODE, str(folder / SESSION))
     environment = children.environment({"XDG_CONFIG_HOME": str(folder / "config"), "HOME": str(folder)})

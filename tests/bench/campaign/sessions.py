@@ -47,6 +47,10 @@ ARMS: Final = {
 Change = Callable[[Path], object]
 
 
+def _edited(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, isolation_level=None))
+
+
 @functools.cache
 def full(interleaved: bool = False) -> bytes:
     """A sound, closed session in which every fact, setting and column is filled in."""
@@ -54,31 +58,22 @@ def full(interleaved: bool = False) -> bytes:
         path = Path(name) / SESSION
         pipeline = _sessions.record(path, 24, utterance_frames=96)
         writer = pipeline.writer
-        writer.calibration(_sessions.ROOF_TABLE.rows())
         writer.calibration(_sessions.ROOF_TABLE.rows("end"))
-        for number in range(len(_sessions.LEAVES)):
-            cost = next(c for stage, _, c in pipeline.recorder.costs if stage == number + 4)
-            pipeline.recorder.cost(number + 4, 1, cost)
-        marker = writer.marker("option", "Net: small", 170, "dnn.net", "small")
-        writer.marker_applied(marker, 192, 1)
+        for stage, epoch, cost in [one for one in pipeline.recorder.costs if one[1] == 0]:
+            pipeline.recorder.cost(stage, epoch + 1, cost)
+        writer.marker_applied(writer.marker("option", "Net: small", 170, "dnn.net", "small"), 192, 1)
         writer.marker("user", "noise", 100)
-        facts = {**FACTS, **({"ab": ARMS} if interleaved else {})}
-        for key, value in facts.items():
+        for key, value in {**FACTS, **({"ab": ARMS} if interleaved else {})}.items():
             writer.meta(key, value)
         writer.close()
         config = presets.load("dnn").config
-        trees = [config, settings.replace(config, "dnn.net", "small")]
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("DELETE FROM config")
-            for epoch, first, tree in ((0, 0, trees[0]), (1, 192, trees[1])):
-                connection.execute(
-                    "INSERT INTO config(epoch, first_frame, applied_ns, tree) VALUES(?,?,1,?)",
-                    (epoch, first, json.dumps(settings.to_dict(tree))),
-                )
+        with _edited(path) as db:
+            db.execute("DELETE FROM config")
+            for epoch, tree in enumerate((config, settings.replace(config, "dnn.net", "small"))):
+                values = (epoch, 192 * epoch, json.dumps(settings.to_dict(tree)))
+                db.execute("INSERT INTO config(epoch, first_frame, applied_ns, tree) VALUES(?,?,1,?)", values)
             if interleaved:
-                connection.execute(
-                    "UPDATE utterance SET name='one', path='/speech/one.flac', epochs=printf('[%d]', id % 2)"
-                )
+                db.execute("UPDATE utterance SET name='one', path='/speech/one.flac', epochs=printf('[%d]', id % 2)")
         return path.read_bytes()
 
 
@@ -101,16 +96,13 @@ def _sql(*statements: str, pipe: str = "", wal: bool = False) -> Change:
     def change(path: Path) -> None:
         if pipe:
             os.mkfifo(path.with_name(pipe))
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
-            db.execute("PRAGMA writable_schema = ON")
-            db.execute("BEGIN")
-            for statement in statements:
+        with _edited(path) as db:
+            for statement in ("PRAGMA writable_schema = ON", "BEGIN", *statements, "COMMIT"):
                 db.execute(statement)
-            db.execute("COMMIT")
             if not wal:
                 return
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA user_version = 1")
+            for pragma in ("journal_mode = WAL", "user_version = 1"):
+                db.execute(f"PRAGMA {pragma}")
             kept = {file: file.read_bytes() for file in (path, own_files(path).wal)}
         for file, content in kept.items():
             file.write_bytes(content)
@@ -131,11 +123,10 @@ def _spans(name: str, value: int | None) -> Change:
 
     def change(path: Path) -> None:
         rng = random.Random(7)
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        with _edited(path) as db:
             for number, data in db.execute("SELECT id, data FROM block").fetchall():
-                for place in range(len(data) // SPAN.itemsize) if value is None else ():
-                    data = spans_set(data, name, rng.randrange(1 << 32), place, 1)
-                data = data if value is None else spans_set(data, name, value)
+                for place in range(len(data) // SPAN.itemsize):
+                    data = spans_set(data, name, rng.randrange(1 << 32) if value is None else value, place, 1)
                 db.execute("UPDATE block SET data=? WHERE id=?", (data, number))
 
     return change
@@ -156,7 +147,6 @@ NAMED: Final = (
     *("utterance.name", "utterance.path", "utterance.reference", "utterance.hypothesis", "marker.text", "marker.key"),
     *("lane.name", "lane.kind", "stage.name", "sample_name.name", "calibration.name", "counter.name"),
 )  # fmt: skip
-"""Columns that hold names."""
 
 
 def renamed(text: str, path: Path) -> None:
@@ -164,10 +154,9 @@ def renamed(text: str, path: Path) -> None:
     words = json.dumps([[text, 10 * n, 9] for n in range(20)])
     facts: dict[str, object] = dict.fromkeys(("preset", "session_id", "asrscope_version"), text)
     facts |= {"argv": [text], "versions": {text: text}, "machine": {"cpu": text, "cores": text}}
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+    with _edited(path) as db:
         for table, column in (place.split(".") for place in NAMED):
-            # Some names must differ from each other.
-            for value in ("?", "? || rowid"):
+            for value in ("?", "? || rowid"):  # some names must differ from each other
                 db.execute(f"UPDATE OR IGNORE {table} SET {column}={value}", (text,))
         db.execute("UPDATE utterance SET words=?", (words,))
         db.executemany(
@@ -179,7 +168,7 @@ def _many(table: str, count: int) -> Change:
     """Repeat the last row of a table."""
 
     def change(path: Path) -> None:
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        with _edited(path) as db:
             names = [about[1] for about in db.execute(f"PRAGMA table_info({table})") if about[1] != "id"]
             (last,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()
             values = ", ".join(f"'{table} ' || n" if name == "name" else name for name in names)

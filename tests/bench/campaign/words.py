@@ -6,9 +6,10 @@ import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import soundfile
@@ -77,15 +78,13 @@ def flags(rng: random.Random) -> Iterator[Attack]:
     while True:
         for verb, words in FLAGS.items():
             odd = {"KEY": rng.choice(KEYS), "TEXT": rng.choice(TEXTS), "NUMBER": rng.choice(NUMBERS)}
+            made = [re.sub("KEY|TEXT|NUMBER", lambda name, odd=odd: odd[name[0]], word) for word in words]
             # No argument can hold a NUL.
-            made = [functools.reduce(lambda w, n: w.replace(n, odd[n]), odd, word).replace("\0", "") for word in words]
-            made = [word for word in made if rng.random() < 0.8 or not word.startswith("--")]
+            made = [word.replace("\0", "") for word in made if rng.random() < 0.8 or not word.startswith("--")]
             yield Attack(f"flags: {verb}", _sound_files, ((verb.strip(), *made),))
         for name, value in itertools.islice(environments, 2):
-            environment = {name: value}
-            yield Attack(
-                f"flags: {name}={value}", _sound_files, commands, environment=environment, patience=COMPILING_PATIENCE
-            )
+            more: dict[str, Any] = {"environment": {name: value}, "patience": COMPILING_PATIENCE}
+            yield Attack(f"flags: {name}={value}", _sound_files, commands, **more)
 
 
 # -- outputs -------------------------------------------------------------------------------------
@@ -114,11 +113,11 @@ def _targets(folder: Path) -> None:
         os.mkfifo(folder / f"pipe{suffix}")
         (folder / f"hard{suffix}").hardlink_to(sound)
         links = {"link": "old", "dangling": "nowhere", "circle": f"circle{suffix}", "link-to-pipe": f"pipe{suffix}"}
+        names = {f"{name}{suffix}": target for name, target in links.items()}
         # Where drafts lay while their names could be foreseen.
-        drafts = dict.fromkeys((".taken{}", "taken{}.tmp"), "old")
-        for name, target in {**{f"{name}{{}}": target for name, target in links.items()}, **drafts}.items():
+        for name, target in {**names, f".taken{suffix}": "old", f"taken{suffix}.tmp": "old"}.items():
             with contextlib.suppress(OSError):
-                (folder / name.format(suffix)).symlink_to(target)
+                (folder / name).symlink_to(target)
 
 
 def outputs(rng: random.Random) -> Iterator[Attack]:
@@ -211,13 +210,9 @@ def _sound(sound: str, folder: Path) -> None:
 MINUTE: Final = 60
 LENGTHS: Final = (1, 10, 300, 1_200, 3_600, 7_200, 10_800)
 CHOSEN: Final = (
-    (),
-    ("search.lattice=true",),
-    ("search.lattice=true", "search.nbest=20", "search.lattice_beam=8"),
-    ("block=1",),
-    ("block=256", "search.beam=15"),
+    *((), ("search.lattice=true",), ("search.lattice=true", "search.nbest=20", "search.lattice_beam=8")),
+    *(("block=1",), ("block=256", "search.beam=15"), ("search.adaptive_beam=true",)),
     ("gmm.selection.enabled=true", "gmm.selection.method=top-n", "frames.skip=2"),
-    ("search.adaptive_beam=true",),
 )
 DEARER: Final = 4.0
 """Times what a second of a minute costs: a busy machine doubles it, what is quadratic passes it within the hour."""

@@ -46,12 +46,8 @@ def main(step: str, task: Task, out: Path) -> None:
     try:
         result = STEPS[step].take(task)
     except Exception as problem:  # whatever it is, the row has all of it
-        lines = str(problem).strip().splitlines()
-        result = Result(
-            False,
-            f"{type(problem).__name__}: {lines[0] if lines else 'no reason given'}",
-            {"traceback": traceback.format_exc()},
-        )
+        reason = (str(problem).strip().splitlines() or ["no reason given"])[0]
+        result = Result(False, f"{type(problem).__name__}: {reason}", {"traceback": traceback.format_exc()})
     write(out, step, result)
 
 

@@ -46,8 +46,8 @@ def identity(task: Task) -> Result:
     """Which device, which driver."""
     import torch
 
-    facts: dict[str, Any] = {"torch": torch.__version__}
     machine = describe.describe()
+    facts: dict[str, Any] = {"torch": torch.__version__}
     facts |= {key: machine[key] for key in ("cpu", "gpus", "gpu_settings") if machine.get(key)}
     if not task.accelerator:
         return Result(None, "the processor stands in: there is no device and no driver to name", facts)
@@ -76,8 +76,10 @@ def _tested(task: Task, files: tuple[str, ...], **more: str) -> Result:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     summary = next((line for line in reversed(done.stdout.splitlines()) if " in " in line), "")
     figures = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", summary)}
-    skipped = re.findall(r"^SKIPPED \[\d+\] (.+)", done.stdout, re.MULTILINE)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    skipped, failed = (
+        re.findall(pattern, done.stdout, re.MULTILINE)
+        for pattern in (r"^SKIPPED \[\d+\] (.+)", r"^(?:FAILED|ERROR) (\S+)")
+    )
     races = (done.stdout + done.stderr).count("CSAN detected a possible data race")
     words = (done.stderr.strip() or done.stdout.strip())[-300:]
     wrong = {
@@ -187,8 +189,7 @@ def memory(task: Task) -> Result:
     scorer.warm_up()
     features = np.random.default_rng(1).normal(0, 1, (16, 39)).astype(np.float32)
     expected = np.array(build_scorer(here, model).score(features, 0, NullLane()))
-    planted = task.device not in ("cuda", "xpu")
-    if planted:
+    if planted := task.device not in ("cuda", "xpu"):
 
         def full(*_: object) -> None:
             raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")
@@ -202,14 +203,10 @@ def memory(task: Task) -> Result:
         # Twice as large as what it replaces.
         scorer.configure(settings.assign(config, {"placement.dtype": "fp32"}))
     scorer.reset()
-    found = np.array(scorer.score(features, 0, NullLane()))
+    error = float(np.abs(np.array(scorer.score(features, 0, NullLane())) - expected).max())
     notices = scorer.take_notices()
-    error = float(np.abs(found - expected).max())
-    figures = {
-        "notice": list(notices[:1]),
-        "largest difference, nat": error,
-        "failure": "planted" if planted else "real",
-    }
+    figures = {"notice": list(notices[:1]), "largest difference, nat": error}
+    figures |= {"failure": "planted" if planted else "real"}
     # Not a number is no small difference.
     wrong = {"nothing was said of it": not notices, f"scores are {error:.2g} nat off": not error < SAME_NAT}
     return verdict(wrong, "without memory, scoring went on on the processor and said so", figures)

@@ -3,7 +3,7 @@
 import itertools
 import json
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "search": {"cpu": {}, "device": {}},
 }
-SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
+SMALL: dict[str, Any] = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
 ROUNDING = 1e-6
 MOST_OVERHEAD = 0.03
 """Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
@@ -39,31 +39,24 @@ LARGEST = 2 << 20  # bytes of the session that is kept
 Choice = dict[str, str]
 
 
-def every() -> Iterator[Choice]:
-    for values in itertools.product(*FACTORS.values()):
-        yield dict(zip(FACTORS, values, strict=True))
+def every() -> list[Choice]:
+    return [dict(zip(FACTORS, values, strict=True)) for values in itertools.product(*FACTORS.values())]
 
 
 def pairwise(choices: Iterable[Choice]) -> list[Choice]:
     """Some of `choices` in which every two values that occur together do so at least once."""
-    left = list(choices)
-
-    def pairs(choice: Choice) -> set[tuple[tuple[str, str], ...]]:
-        return set(itertools.combinations(sorted(choice.items()), 2))
-
-    open_pairs = set().union(*(pairs(choice) for choice in left))
-    some = []
-    while open_pairs:
-        best = max(left, key=lambda choice: len(pairs(choice) & open_pairs))
+    pairs = [(choice, set(itertools.combinations(sorted(choice.items()), 2))) for choice in choices]
+    left, some = set().union(*(of for _, of in pairs)), []
+    while left:
+        best, of = max(pairs, key=lambda each: len(each[1] & left))
         some.append(best)
-        open_pairs -= pairs(best)
+        left -= of
     return some
 
 
 def config_of(task: Task, choice: Choice) -> Config:
     """The settings of a combination."""
-    values: dict[str, Any] = dict(SMALL) | {"device": task.device, "dnn.senones": "all"}
-    values["gmm.selection.enabled"] = False
+    values = SMALL | {"device": task.device, "dnn.senones": "all", "gmm.selection.enabled": False}
     for factor, name in choice.items():
         values |= FACTORS[factor][name]
     if choice["search"] == "device":
@@ -74,8 +67,11 @@ def config_of(task: Task, choice: Choice) -> Config:
 def combinations(task: Task) -> Result:
     """The same words in every combination, categories that add up, no stage above its roofs, little overhead."""
     speech = str(task.speech(1)[0].path)
-    expected = {model: _words(_on_the_processor(task, model), speech) for model in PRESETS}
-    chosen = list(every()) if task.accelerator else pairwise(every())
+    first = {factor: next(iter(values)) for factor, values in FACTORS.items()}
+    here = {"device": "cpu", "search.device": "cpu"}
+    plain = {model: settings.assign(config_of(task, first | {"model": model}), here) for model in PRESETS}
+    expected = {model: _words(config, speech) for model, config in plain.items()}
+    chosen = every() if task.accelerator else pairwise(every())
     if task.device in SEARCH_OBSTACLES:
         chosen = [choice for choice in chosen if choice["search"] == "cpu"]
     rows, path, wrong = [], task.folder / "combination.asrs", []
@@ -106,7 +102,7 @@ def combinations(task: Task) -> Result:
         wrong += [f"{row['combination']}: {reason}" for reason, holds in reasons.items() if holds]
         rows.append(row | {"own overhead": sum(own.values())})
     path.unlink()
-    figures = {"of": len(list(every())), "taken": len(rows), "rows": rows, "wrong": wrong}
+    figures = {"of": len(every()), "taken": len(rows), "rows": rows, "wrong": wrong}
     listed = dict.fromkeys(wrong[:MOST_REASONS], True) | {f"{len(wrong)} reasons in all": len(wrong) > MOST_REASONS}
     differ, most = sum(not row["same words"] for row in rows), max(row["own overhead"] for row in rows)
     why = (
@@ -118,13 +114,8 @@ def combinations(task: Task) -> Result:
 
 def session(task: Task) -> Result:
     """A session of a run to keep."""
-    choice = {
-        "model": "dnn",
-        "number": "fp32",
-        "moves": "block",
-        "copies": "overlapped",
-        "search": "cpu" if task.device in SEARCH_OBSTACLES else "device",
-    }
+    search = "cpu" if task.device in SEARCH_OBSTACLES else "device"
+    choice = {"model": "dnn", "number": "fp32", "moves": "block", "copies": "overlapped", "search": search}
     path = task.folder / f"{task.device}.asrs"
     path.unlink(missing_ok=True)
     items = task.speech(3)
@@ -146,11 +137,6 @@ def lab(task: Task) -> Result:
         return Result(False, children.last_words(done.stderr, done.returncode))
     row = json.loads(done.stdout)["labs"][0]
     return Result(True if task.accelerator else None, f"the lab says: {row['verdict']}. {row['why']}", row)
-
-
-def _on_the_processor(task: Task, model: str) -> Config:
-    first = {factor: next(iter(values)) for factor, values in FACTORS.items()} | {"model": model}
-    return settings.assign(config_of(task, first), {"device": "cpu", "search.device": "cpu"})
 
 
 def _words(config: Config, speech: str, out: Path | None = None) -> str:

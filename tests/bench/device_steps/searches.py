@@ -5,7 +5,6 @@ With the processor in a device's place the kernel runs in numba's simulator (NUM
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -137,17 +136,17 @@ def search(task: Task, kernel: bool = False, quick: bool = False) -> Result:
     rows, apart, furthest = [], 0, 0.0
     for preset in PRESETS if kernel and not quick else PRESETS[:1]:
         ready = Prepared(task, preset, kernel)
-        compiled, expected = Viterbi(ready.graph, ready.config.search), []
+        compiled = Viterbi(ready.graph, ready.config.search)
         utterances = [np.ascontiguousarray(one.cpu().numpy()) for one in ready.scores.unbind(1)]
-        for one in utterances:
-            expected.append((found_words(compiled, one), compiled.best_cost))
+        expected = [(found_words(compiled, one), compiled.best_cost) for one in utterances]
         for size in (len(utterances),) if quick else ready.sizes():
             finder, scores = ready.search(size), ready.repeated(size)
             seconds = ready.median_s(lambda s=finder, x=scores: pass_over(s, x))
-            for b, (words, cost) in enumerate(zip(pass_over(finder, scores), _costs(finder), strict=True)):
-                known, right = expected[b % len(expected)]
-                apart += words != known
-                furthest = max(furthest, abs(cost - right))
+            costs = (float(one.best_cost) for one in finder.utterances)
+            for b, (words, cost) in enumerate(zip(pass_over(finder, scores), costs, strict=True)):
+                right, least = expected[b % len(expected)]
+                apart += words != right
+                furthest = max(furthest, abs(cost - least))
             rows.append(ready.row(preset, size, seconds) | (_phases(finder) if kernel else {}))
             del finder, scores
         host = ready.median_s(lambda c=compiled, one=utterances[0]: found_words(c, one))
@@ -198,13 +197,11 @@ def stamps(task: Task) -> Result:
     pass_over(finder, scores)
     ratios = []
     for _ in range(5 * ROUNDS if task.accelerator else 1):
-        spent = {}
+        spent = []
         for finder.stamped in (True, False):
             finder.configure(ready.config.search)
-            began = time.perf_counter()
-            pass_over(finder, scores)
-            spent[finder.stamped] = time.perf_counter() - began
-        ratios.append(spent[True] / spent[False])
+            spent.append(timed(lambda: pass_over(finder, scores))[1])
+        ratios.append(spent[0] / spent[1])
     return cheap(sorted(ratios), task.device)
 
 
@@ -244,10 +241,6 @@ def pass_over(finder: Any, scores: Tensor) -> list[list[str]]:
         part = scores[at : at + BLOCK]
         finder.advance(part, [len(part)] * finder.batch, at, LANE)
     return [[word for word, _, _ in one.words(True)[0]] for one in finder.utterances]
-
-
-def _costs(finder: Any) -> list[float]:
-    return [float(one.best_cost) for one in finder.utterances]
 
 
 def _phases(finder: Any) -> dict[str, float]:

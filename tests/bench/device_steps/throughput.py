@@ -39,22 +39,17 @@ def busy(task: Task) -> Result:
     out = torch.empty(BLOCK, arithmetic.n_senones, device=work.device.where)
     score = partial(arithmetic.score, parameters.there, x, out, on)
     gate = _gate if task.device == "cuda" else None
-    found: dict[str, dict[str, list[float]]] = {"events": {}, "events behind a gate": {}, "kernels": {}}
-    launched: dict[str, int] = {}
-    for turn in range(ROUNDS):
+    rounds = []
+    for _ in range(ROUNDS):
         kernels, launched = of_kernels(on, score)
-        once = zip(found, (between_events(on, score), between_events(on, score, gate), kernels), strict=True)
-        for mode, stages in once:
-            for stage, ns in stages.items() if turn > 1 else ():  # before, libraries choose their kernels
-                found[mode].setdefault(stage, []).append(ns)
+        rounds.append((between_events(on, score), between_events(on, score, gate), kernels))
     rows, off = [], []
     for stage in arithmetic.stages:
-        events, gated, kernels = (median(times[stage]) / 1e3 for times in found.values())
+        # Before the third round, libraries choose their kernels.
+        events, gated, own = (median(each[stage] for each in of[2:]) / 1e3 for of in zip(*rounds, strict=True))
         number = launched.get(stage)
-        rows.append(
-            {"stage": stage, "kernels": number, "events, µs": events, "gated, µs": gated, "kernels, µs": kernels}
-        )
-        off += [stage] if abs(gated - kernels) > NEAR * kernels + NEAR_US * (number or 0) else []
+        rows.append({"stage": stage, "kernels": number, "events, µs": events, "gated, µs": gated, "kernels, µs": own})
+        off += [stage] if abs(gated - own) > NEAR * own + NEAR_US * (number or 0) else []
     unless = "" if gate else f"{task.device} has no gate that keeps Python out of its events"
     wrong = {f"events and kernels differ for {', '.join(off)}": off and gate}
     return verdict(wrong, "events are the kernels' time", {"rows": rows}, unless=unless)
@@ -78,8 +73,7 @@ def between_events(
     device.wait(device.mark(COMPUTE))
     found: dict[str, float] = {}
     for stage, began, ended in pending:
-        spent = float(device.time_ns(ended) - device.time_ns(began))
-        found[stage] = found.get(stage, 0.0) + spent
+        found[stage] = found.get(stage, 0.0) + float(device.time_ns(ended) - device.time_ns(began))
         device.recycle(began)
         device.recycle(ended)
     return found
