@@ -137,12 +137,10 @@ def chart_views(window: Any) -> list[Any]:
 
 
 def charts(window: Any) -> list[QWidget]:
-    """The widgets of the charts over time that are in sight."""
     return [view.plot.viewport() for view in chart_views(window)]
 
 
 def peak_bytes() -> int:
-    """The highest resident size of this process."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

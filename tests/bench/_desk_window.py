@@ -50,7 +50,6 @@ def served(seconds: float) -> tuple[float, float]:
 
 
 def live(seconds: str) -> Figures:
-    """The demo in the default layout."""
     window = watch.window_live()
     updates, loop = watch.Updates(window), watch.Loop()
     took, process = served(float(seconds))
@@ -196,14 +195,12 @@ def _opened(path: str) -> tuple[Any, watch.Paintings, Figures]:
 
 
 def opening(path: str) -> Figures:
-    """Open a million spans in a running window."""
     window, _, found = _opened(path)
     window.close()
     return found
 
 
 def million(path: str) -> Figures:
-    """The same; pan and zoom."""
     window, seen, took = _opened(path)
     serve(watch.SETTLE_S)  # words and stages of a long session come little by little
     steps = _steps(window, seen)
@@ -294,7 +291,6 @@ def _left(cycle: Callable[[], None]) -> Figures:
 
 
 def _counts() -> Counter[str]:
-    """Objects of every kind that the collector knows, and threads."""
     for _ in range(3):
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         QCoreApplication.processEvents()

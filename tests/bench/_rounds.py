@@ -93,7 +93,6 @@ def result(peer: str, ratios: Sequence[float], meaning: str, agreement: Tree, ro
 
 
 def without_peer(meaning: str, figures: Tree, agreement: Tree, rows: list[Any], peer: str | None = None) -> Tree:
-    """The result of a bench that has no ratio."""
     none = dict.fromkeys(("ratio", "ratio_min", "ratio_max"))
     about = {"peer": peer, **none, "ratio_meaning": f"no peer{meaning}"}
     return {**about, "figures": figures, "agreement": agreement, "rows": rows}
@@ -177,7 +176,6 @@ def found_words(decoder: Any, scores: Array) -> list[str]:
 
 
 def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
-    """The options of `python -m tests.bench.MODULE`."""
     return argparse.ArgumentParser(
         prog=f"python -m tests.bench.{module}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -213,10 +211,8 @@ def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
 
 def printed(command: str, names: Mapping[str, object], more: Sequence[str] = ()) -> list[Any]:
     """Run `command`, with the words `more` behind it, in a child; the JSON values that it prints, one after the other.
-
     Names in capitals are replaced by what they stand for; words with `=` before the program are variables. BadInput in
-    its own words where it fails.
-    """
+    its own words where it fails."""
     words = [re.sub(r"\b[A-Z]{4,}\b", lambda name: str(names.get(name[0], name[0])), w) for w in shlex.split(command)]
     variables = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
     program, *rest = words[len(variables) :]
@@ -259,7 +255,6 @@ class Kept:
         self._decides = "\n".join([*(f"{item.name}:{item.reference}" for item in items), *sources])
 
     def get(self, config: Config) -> Any | None:
-        """What was kept for `config`, None if nothing was."""
         file = self._file(config)
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 

@@ -66,7 +66,6 @@ class Stepped(SessionWriter):
         self._beside = sqlite3.connect(path, isolation_level=None)
 
     def monotonic(self) -> float:
-        """The fake time, s."""
         return self._clock_s
 
     def step(self, now_s: float) -> None:
@@ -179,7 +178,6 @@ def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
 
 
 def _taken(pipeline: Pipeline, lane: Any) -> None:
-    """Wait until the writer has taken all that was recorded."""
     while lane.waiting or not pipeline.writer._commands.empty():
         time.sleep(0.005)
 

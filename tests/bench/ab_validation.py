@@ -57,11 +57,9 @@ RESULTS = "ab-validation.jsonl"
 
 
 class SlowMeter(Meter):
-    """A meter that makes STAGE longer by the share SLOWDOWN, while `slow`.
-
-    It waits before the stage's kernel runs, and after the stage before was closed: the effect of a wait on caches and
-    on branch prediction falls on the stage itself. A wait behind the kernel slowed the next stage too.
-    """
+    """A meter that makes STAGE longer by the share SLOWDOWN, while `slow`. It waits before the stage's kernel runs, and
+    after the stage before was closed: the effect of a wait on caches and on branch prediction falls on the stage
+    itself. A wait behind the kernel slowed the next stage too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +119,6 @@ def tries() -> list[Tree]:
 
 
 def add(kind: str) -> Tree:
-    """Try once more and keep the outcome."""
     items = [item for item in playlist.build([], None).items if kind != "aa" or item.name in AA_FILES]
     plain, recorder, load = _recogniser(), Recorder(), os.getloadavg()[0]
     config, path = plain.config, cache_dir("bench") / "ab-validation.asrs"
@@ -161,7 +158,6 @@ def faster(row: Tree) -> bool:
 
 
 def report(tries: list[Tree]) -> Tree:
-    """The result in the form of a bench."""
     aa, planted = ([t for t in tries if t["kind"] == kind] for kind in ("aa", "planted"))
     found = [t for t in planted if t["stages"][STAGE]["verdict"] == compare.A_FASTER]
     blamed = {id(t): [n for n, r in t["stages"].items() if n != STAGE and faster(r)] for t in planted}
@@ -204,10 +200,8 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 
 def measure(wanted: dict[str, int], progress: Progress) -> Tree:
-    """Try until there are as many of each kind as wanted, both in step, so that they see the same times of day.
-
-    Keeps the A/A floor for `asrscope compare`: the bound of 95 % of the A/A overall ratios.
-    """
+    """Try until there are as many of each kind as wanted, both in step, so that they see the same times of day. Keeps
+    the A/A floor for `asrscope compare`: the bound of 95 % of the A/A overall ratios."""
     done = Counter(one["kind"] for one in tries())
     while left := [kind for kind in wanted if done[kind] < wanted[kind]]:
         kind = min(left, key=lambda k: done[k] / wanted[k])

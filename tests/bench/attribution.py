@@ -102,9 +102,7 @@ def _without_stage(tree: Tree) -> float:
 
 def recorded(name: str, block: int, path: Path, speech: Sequence[str]) -> Tree:
     """The report of a run of one configuration, with the cost of hot replay and the fewest replays of a large stage.
-
-    Recorded to `path`; a session that is there already is analysed instead.
-    """
+    Recorded to `path`; a session that is there already is analysed instead."""
     if not path.exists():
         settings, passes = CONFIGURATIONS[name]
         # Under another name until it is complete: a session that was cut short is no run.

@@ -31,10 +31,8 @@ RECIPE = 1  # raise it when the same sentences would come out as other files
 
 
 def flite_corpus(n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES) -> Path:
-    """The folder with the first `n_sentences` of a split, spoken by all voices in turn.
-
-    Raises CorpusError, or FliteMissing where flite is not installed.
-    """
+    """The folder with the first `n_sentences` of a split, spoken by all voices in turn. Raises CorpusError, or
+    FliteMissing where flite is not installed."""
     chosen = sentences(text, split, seed)[:n_sentences]
     if n_sentences < 1 or len(chosen) < n_sentences:
         raise CorpusError(f"The split {split} of {text} has {len(chosen)} sentences for the {n_sentences} asked.")
@@ -84,10 +82,8 @@ def synthetic_corpus() -> Path:
 
 
 def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or as many sentences of the synthetic test corpus as hold WORDS words.
-
-    BadInput where the corpus is not there and cannot be made.
-    """
+    """The files given, or as many sentences of the synthetic test corpus as hold WORDS words. BadInput where the corpus
+    is not there and cannot be made."""
     if not paths:
         folder = synthetic_corpus()
         paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")

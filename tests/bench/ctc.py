@@ -99,7 +99,6 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 
 def derived(sounds: Mapping[str, F32], wanted: int) -> Iterator[tuple[str, F32]]:
-    """`wanted` variants of the utterances: with white noise, and cut at begin or end."""
     rng, numbers = np.random.default_rng(70), range(wanted)
 
     def variants() -> Iterator[tuple[str, F32]]:

@@ -39,7 +39,6 @@ OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, al
 
 
 def our_settings(config: Config) -> Tree:
-    """Those of this recogniser that the bench prints."""
     selection = config.gmm.selection.method if config.gmm.selection.enabled else "none"
     about = {"preset": PRESET, "block": config.block, "threads": config.threads, "selection": selection}
     about |= {name: getattr(config.search, name) for name in OUR_SEARCH}
@@ -112,7 +111,6 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 
 def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
-    """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
     model, words = language(recipe, DictionaryEntries(recipe, sphinx.definition.read(Path(recipe.model) / "mdef")))
     paths = folder / "language.arpa", folder / "words.dict"
     write_arpa(model, paths[0])

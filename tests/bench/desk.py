@@ -51,10 +51,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
         folder = Path(name)
-        for platform, extra in _platforms():
+        for platform, extra in (("offscreen", nullcontext({})), *[("xcb", _x_server())] * bool(shutil.which("Xvfb"))):
             with extra as environment:
-                if platform != "offscreen" and (why := why_no_window(platform, environment)):
-                    missing[platform] = f"no X figures: {why}"
+                try:
+                    _part("opens", platform, environment)
+                except RuntimeError as error:  # Qt can open no window there; a library may be missing
+                    missing[platform] = f"no {platform} figures: {' '.join(str(error).split())}"
                     progress(missing[platform], None)
                     continue
 
@@ -124,21 +126,6 @@ def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> T
     if child.returncode:
         raise RuntimeError(f"the part {part} of the bench ended with {child.returncode}: {child.stderr}")
     return {"part": part, "platform": platform, **json.loads(child.stdout.splitlines()[-1])}
-
-
-def why_no_window(platform: str, extra: dict[str, str]) -> str | None:
-    """Why Qt can open no window there, in its own words (a library may be missing); None where it can."""
-    try:
-        _part("opens", platform, extra)
-    except RuntimeError as error:
-        return " ".join(str(error).split())
-    return None
-
-
-def _platforms() -> Iterator[tuple[str, Any]]:
-    yield "offscreen", nullcontext({})
-    if shutil.which("Xvfb"):
-        yield "xcb", _x_server()
 
 
 @contextmanager

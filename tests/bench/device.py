@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,18 @@ def run(
     require: str | None = None,
     only: Sequence[str] = (),
 ) -> Tree:
-    """Take every step that has no row yet, or those of `only`, on the device that is required; BadInput where it is
-    not here. Without `require`: the first accelerator, or the processor in its place.
-    """
+    """Take every step that has no row yet, or those of `only`, on the device that is required; BadInput where it is not
+    here. Without `require`: the first accelerator, or the processor in its place."""
     if unknown := [step for step in only if step not in STEPS]:
         raise BadInput(f"bench device --only: there is no step {unknown[0]!r}; choose among {', '.join(STEPS)}.")
     name = device(require)
     FOLDER.mkdir(parents=True, exist_ok=True)
     made_of = {"commit": _commit(), "device": name}
-    known = {step: row for step in STEPS if (row := _kept(step)) is not None and made_of.items() <= row.items()}
+    known: dict[str, Tree] = {}
+    for step in STEPS:
+        with suppress(OSError, ValueError):
+            row = json.loads(_file(step).read_text(encoding="utf-8"))
+            known |= {step: row} if made_of.items() <= row.items() else {}
     chosen = list(only) or [step for step in STEPS if step not in known]
     ends = math.inf if only else time.monotonic() + BUDGET_S
     for i, step in enumerate(chosen):
@@ -57,10 +61,10 @@ def run(
         if left < LEAST_S:
             break
         progress(f"{name}: {step}", i / len(chosen))
-        row = _taken(step, name, [list(paths), transcripts], left, made_of)
+        taken = _taken(step, name, [list(paths), transcripts], left, made_of)
         known.pop(step, None)
-        if row is not None:
-            known[step] = row
+        if taken is not None:
+            known[step] = taken
     rows = [known[step] for step in STEPS if step in known]
     answers = {True: "yes", False: "no", None: "cannot be, here"}
     lines = [(row["step"], answers[row["proved"]], row["why"]) for row in rows]
@@ -118,15 +122,6 @@ def _taken(step: str, name: str, speech: list[Any], left_s: float, made_of: dict
 
 def _file(step: str) -> Path:
     return FOLDER / f"{list(STEPS).index(step) + 1:02}-{step}.json"
-
-
-def _kept(step: str) -> Tree | None:
-    """The row of a step from an earlier call."""
-    try:
-        row: Tree = json.loads(_file(step).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return row
 
 
 def _commit() -> str:

@@ -64,10 +64,8 @@ WANTED: dict[str, tuple[str, float]] = {
 
 
 class Variant:
-    """A net in one arithmetic, and its input: of each utterance f32 [frames, inputs (and 1)].
-
-    `speech`: features f32 [frames, 39] of each utterance.
-    """
+    """A net in one arithmetic, and its input: of each utterance f32 [frames, inputs (and 1)]. `speech`: features f32
+    [frames, 39] of each utterance."""
 
     def __init__(self, title: str, arithmetic: Any, speech: Sequence[Array]) -> None:
         self.title, self.arithmetic, self.spliced = title, arithmetic, []
@@ -90,7 +88,6 @@ class Variant:
         return Side(self.title, lambda number: timed(lambda: self.scored(number, batch))[1])
 
     def scores(self, number: int) -> Array:
-        """Of an utterance, f32 [frames, senones]."""
         scores = np.empty((len(self.spliced[number]), self.arithmetic.n_senones), np.float32)
         self.scored(number, AT, scores)
         return scores
@@ -215,7 +212,6 @@ def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) 
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
-    """Time every variant at every batch size, and audit the words of 8 bits."""
     items = build(paths, transcripts).items if paths else human_speech()
     for_words = speech_for_words(paths, transcripts)
     if absent := set(NETS) - set(nets.shipped()):

@@ -61,7 +61,6 @@ def ours(name: str, config: Config, scorer: Scorer) -> Side:
 
 
 def theirs() -> Side:
-    """pocketsphinx, all senones from the four best densities."""
     decoder = pocketsphinx.Decoder(
         keyphrase="forward", kws_threshold=1e-20, lm=None, compallsen=True, pl_window=0, loglevel="FATAL"
     )

@@ -40,7 +40,6 @@ GRAPHS: dict[str, dict[str, Any]] = {
 
 
 def run(paths: list[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
-    """Build all graphs once."""
     if paths or transcripts:
         raise BadInput("bench graphs builds graphs; it takes no --audio.")
     model = sphinx.load(sphinx.default_directory())

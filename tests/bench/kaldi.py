@@ -60,7 +60,6 @@ def copied(model: Path, folder: Path, lattice_beam: float | None = None) -> Path
 
 
 def theirs(model: Path) -> Answering:
-    """Vosk, whose best path is taken."""
     import vosk
 
     vosk.SetLogLevel(-1)

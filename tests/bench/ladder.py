@@ -113,8 +113,6 @@ class Rung:
 
 
 class Ladder:
-    """Measures all rungs on the same speech."""
-
     def __init__(self, items: Sequence[Item], human: Sequence[Item], tell: Progress) -> None:
         self._items, self._human, self._tell = list(items), list(human), tell
         self._kept = Kept("ladder", [*items, *human])
@@ -205,10 +203,8 @@ class Ladder:
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
-    """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first.
-
-    The words of human speech are counted as well unless files are given.
-    """
+    """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first. The words of
+    human speech are counted as well unless files are given."""
     items = speech_for_words(paths, transcripts)
     ladder = Ladder(items, [] if paths else human_speech(), progress)
     rows = ladder.measure(repeat)
@@ -233,7 +229,6 @@ FIGURES = (("times_before", ".2f"), ("times_first", ".1f"), ("rtf", ".3f"), ("we
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The table of the page."""
     lines, missing = [], []
     for row in rows:
         changes = " ".join(f"`{part}`" for part in row["change"].split())

@@ -33,13 +33,11 @@ MARKER = re.compile(r"^<!-- (?:measured|end)", re.MULTILINE)
 
 
 class Entry(NamedTuple):
-    """One place of the page: its name in the markers, and the commands that print its figures as JSON.
-
-    `tables`: for each table where its rows lie in the JSON, then its columns; both are keys, with dots between those of
-    objects in objects. "" is the object itself; without columns every value has a row; objects by name have the name as
-    first column. `upto_s`: seconds that the commands take together where nothing else runs. `needs` raises BadInput
-    where data is missing. `labels`: what the rows of each command begin with.
-    """
+    """One place of the page: its name in the markers, and the commands that print its figures as JSON. `tables`: for
+    each table where its rows lie in the JSON, then its columns; both are keys, with dots between those of objects in
+    objects. "" is the object itself; without columns every value has a row; objects by name have the name as first
+    column. `upto_s`: seconds that the commands take together where nothing else runs. `needs` raises BadInput where
+    data is missing. `labels`: what the rows of each command begin with."""
 
     name: str
     commands: tuple[str, ...]
@@ -187,7 +185,6 @@ def _at(tree: Any, path: str) -> Any:
 
 
 def _figure(value: object) -> str:
-    """A value of JSON as a cell."""
     if isinstance(value, list):
         return ", ".join(map(_figure, value)) or "none"
     if isinstance(value, dict):
@@ -213,10 +210,8 @@ def replaced(page: str, name: str, text: str, known: Iterable[str]) -> str:
 
 
 def measured(entry: Entry, folder: Path) -> str:
-    """Run the commands of `entry` and return the text between its markers.
-
-    BadInput where data is missing, a command fails, or prints other figures than the tables want.
-    """
+    """Run the commands of `entry` and return the text between its markers. BadInput where data is missing, a command
+    fails, or prints other figures than the tables want."""
     entry.needs()
     names = {"SPEECH": corpus.HUMAN, "SESSION": folder / f"{entry.name}.asrs", "EMPTY": folder / entry.name}
     if "CORPUS" in " ".join(entry.commands):
@@ -239,9 +234,7 @@ def measured(entry: Entry, folder: Path) -> str:
 
 def measure(entries: Iterable[Entry], out: Path) -> list[str]:
     """Measure `entries` one after the other and write each into `out` as soon as it is there: the names of the others.
-
-    BadInput where the page has markers that are wrong.
-    """
+    BadInput where the page has markers that are wrong."""
     names, failed, latest = [entry.name for entry in ENTRIES], [], PAGE
     places(_read(PAGE), names)
     with tempfile.TemporaryDirectory(prefix="asrscope-measurements-") as folder:

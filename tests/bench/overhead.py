@@ -69,8 +69,6 @@ def ratio_row(ratios: Sequence[float]) -> Tree:
 
 
 class Decoded(NamedTuple):
-    """Words, times in ns by name, spans recorded and dropped."""
-
     words: str
     times: dict[str, int]
     spans: int
@@ -122,7 +120,6 @@ def decode_pairs(
 
 
 def decode_rows(pairs: Sequence[dict[str, Decoded]], limit: float) -> list[Tree]:
-    """The ratios of one block size as rows of the result."""
     rows: list[Tree] = []
     for name in (WALL, UNDISTURBED, PROCESSOR):
         if name in pairs[0]["off"].times:

@@ -236,7 +236,6 @@ CAUSES = (
 
 
 def once(cause: Cause, audio: Sequence[str]) -> StageRow:
-    """Run once with the cause planted; the row of its stage."""
     config = settings.assign(presets.load("gmm").config, {"block": cause.block, "replay": REPLAY})
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"{cause.name}.asrs"

@@ -94,7 +94,7 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
     """Pictures of the window at the end, in a replay, with a selection, zoomed in, and with other views in front."""
     from PySide6.QtTest import QTest
 
-    problems = []
+    problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     with opened_window(folder, theme, size) as window:
         window.playhead.open(session)
         window.show_desk()
@@ -110,17 +110,16 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
         for name, enter in states.items():
             enter()
             QTest.qWait(300)
-            problems += checked(window, picture(folder, f"desk-{name}", theme, size))
+            problems += checked(window, folder / f"desk-{name}-{end}")
     return problems
 
 
 def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    """Pictures of the Lab page, all labs and one, with their runs."""
     from PySide6.QtTest import QTest
 
     from app.window.lab.page import LabPage
 
-    problems = []
+    problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     with opened_window(folder, theme, size) as window:
         window.show_lab()
         page = window.findChild(LabPage)
@@ -130,12 +129,11 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
             QTest.qWait(SHOWN_MS)
             while page._to_read:
                 QTest.qWait(SHOWN_MS)
-            problems += checked(window, picture(folder, f"lab-{name}", theme, size))
+            problems += checked(window, folder / f"lab-{name}-{end}")
     return problems
 
 
 def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]) -> list[str]:
-    """A picture of one view, as a chart and as a table."""
     from app.model.playhead import Playhead
     from app.model.time_axis import TimeAxis
     from app.style.theme import set_theme
@@ -148,18 +146,14 @@ def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tu
     view.resize(*size)
     view.show()
     playhead.open(session)
-    problems = []
+    problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     for name in ("chart", "table"):
         view.show_table(name == "table")
-        problems += checked(view, picture(folder, f"{view_id}-{name}", theme, size))
+        problems += checked(view, folder / f"{view_id}-{name}-{end}")
     playhead.close()
     view.close()
     view.deleteLater()
     return problems
-
-
-def picture(folder: Path, name: str, theme: str, size: tuple[int, int]) -> Path:
-    return folder / f"{name}-{theme}-{size[0]}x{size[1]}.png"
 
 
 def checked(widget: QWidget, path: Path) -> list[str]:
@@ -177,7 +171,6 @@ def checked(widget: QWidget, path: Path) -> list[str]:
 
 
 def main() -> int:
-    """Make the pictures."""
     parser = command_line("shots", __doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/shots"))
     parser.add_argument("--session", type=Path, help="pictures of this one; none is recorded")

@@ -166,7 +166,6 @@ COLUMNS = (
 
 
 def tables(rows: Sequence[Tree]) -> str:
-    """The tables for the documentation."""
     parts = []
     for model in MODELS:
         exact, *others = (row for row in rows if row["model"] == model)

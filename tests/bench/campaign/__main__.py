@@ -43,7 +43,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run and report; 1 when anything was found."""
     parser = command_line("campaign", __doc__)
     parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--each", type=int, default=100, help="attacks of each kind")

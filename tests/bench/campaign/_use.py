@@ -43,10 +43,8 @@ class Odd(Exception):
 
 
 def use(path: Path, folder: Path, verbs: bool = True) -> str | None:
-    """Use a session in every way; None if it opened, else the sentence.
-
-    Files are written into `folder`. Anything but SessionError goes up, and so does a sentence of bad form.
-    """
+    """Use a session in every way; None if it opened, else the sentence. Files are written into `folder`. Anything but
+    SessionError goes up, and so does a sentence of bad form."""
     with contextlib.ExitStack() as opened:
         try:
             session = opened.enter_context(Session.open(path))

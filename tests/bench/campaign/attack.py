@@ -23,12 +23,10 @@ Commands = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Attack:
-    """An input to the program, in a new folder of its own.
-
-    `make` writes the files; each of `commands` is then given to `asrscope` with the folder as the current one. The
-    exit status must be 0 or 2 (1 where `may_fail`), without a traceback, within the driver's limits of time and memory.
-    `check` gets the standard outputs of the commands, if all succeeded, and returns the fault in them.
-    """
+    """An input to the program, in a new folder of its own. `make` writes the files; each of `commands` is then given to
+    `asrscope` with the folder as the current one. The exit status must be 0 or 2 (1 where `may_fail`), without a
+    traceback, within the driver's limits of time and memory. `check` gets the standard outputs of the commands, if all
+    succeeded, and returns the fault in them."""
 
     name: str
     make: Callable[[Path], object]
@@ -46,12 +44,10 @@ class Attack:
 
 @dataclass(frozen=True)
 class Kind:
-    """Attacks of one kind: `purposes`, each made on purpose, in turns with damage to one of `files`.
-
-    `make` writes into a folder the sound input that holds the file, `commands` are those that read it, `window` is the
-    session that a window opens. `more`: fields of every attack with damage. `sound`: inputs that are run before all
-    attacks, so that none of these compiles kernels.
-    """
+    """Attacks of one kind: `purposes`, each made on purpose, in turns with damage to one of `files`. `make` writes into
+    a folder the sound input that holds the file, `commands` are those that read it, `window` is the session that a
+    window opens. `more`: fields of every attack with damage. `sound`: inputs that are run before all attacks, so that
+    none of these compiles kernels."""
 
     purposes: Callable[[random.Random], Iterable[Attack]] = lambda rng: ()
     files: Callable[[], Sequence[str]] = tuple

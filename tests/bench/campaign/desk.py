@@ -40,11 +40,9 @@ _LEFT = Qt.MouseButton.LeftButton
 
 
 def look_at(path: Path, own: bool = False) -> str | None:
-    """Open the session at `path` and use everything; the sentence of the notice where it is refused, else None.
-
-    `own`: in a window that remembers what the user's own does, and only open it. Raises AssertionError with the traces
-    of what no code caught, or when a refusal is no clear sentence.
-    """
+    """Open the session at `path` and use everything; the sentence of the notice where it is refused, else None. `own`:
+    in a window that remembers what the user's own does, and only open it. Raises AssertionError with the traces of what
+    no code caught, or when a refusal is no clear sentence."""
     with desk(own) as window, tempfile.TemporaryDirectory() as folder:
         window.notices.clear()
         opened = window.open_session(path)
@@ -67,10 +65,8 @@ def look_at(path: Path, own: bool = False) -> str | None:
 
 @contextmanager
 def desk(own: bool = False) -> Iterator[MainWindow]:
-    """Show a window that remembers nothing, unless it is the user's own, and close it again.
-
-    Raises AssertionError at the end for exceptions that Qt's event handling swallowed.
-    """
+    """Show a window that remembers nothing, unless it is the user's own, and close it again. Raises AssertionError at
+    the end for exceptions that Qt's event handling swallowed."""
     qt, traces = application(), []
     set_theme("dark")
     before, sys.excepthook = sys.excepthook, lambda *error: traces.append("".join(traceback.format_exception(*error)))
@@ -91,7 +87,6 @@ def desk(own: bool = False) -> Iterator[MainWindow]:
 
 
 def _settle(seconds: float = 0.0) -> None:
-    """Serve layouts, paintings and single-shot timers."""
     until = time.monotonic() + seconds
     while True:
         for _ in range(3):
@@ -172,7 +167,6 @@ def _tip(widget: QWidget, at: QPoint) -> None:
 
 
 def _pictures(path: Path, folder: Path) -> None:
-    """One picture of all views, one of each view, in every kind of file."""
     with closing(SessionPictures(path)) as pictures:
         for number, views in enumerate([(), *((name,) for name in PICTURES)]):
             target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"

@@ -58,8 +58,6 @@ USUAL: Final = Limits()
 
 
 class Ended(NamedTuple):
-    """How one command ended."""
-
     status: int | None  # Exit status, negative for a signal, None when it ran out of time or memory
     seconds: float
     bytes: int  # Resident at most, beyond what this process had when it forked
@@ -69,8 +67,6 @@ class Ended(NamedTuple):
 
 @dataclass
 class Tally:
-    """What came of many attacks."""
-
     attacks: int = 0
     commands: int = 0
     refused: int = 0
@@ -80,10 +76,8 @@ class Tally:
 
 
 class Driver:
-    """Runs attacks below `place`, with a cache and a folder of sessions there.
-
-    Call `warm` first: what it imports, every forked process finds ready; `fill` makes what a first run keeps.
-    """
+    """Runs attacks below `place`, with a cache and a folder of sessions there. Call `warm` first: what it imports,
+    every forked process finds ready; `fill` makes what a first run keeps."""
 
     def __init__(self, place: Path, seconds: float = SECONDS, cache: Path | None = None) -> None:
         self._place, self._seconds = place, seconds
@@ -104,7 +98,6 @@ class Driver:
                 raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
 
     def run(self, attacks: Iterable[Attack], keep: Path | None = None) -> Tally:
-        """Run `attacks`; the folders of those with findings are copied to `keep`."""
         tally = Tally()
         for attack in attacks:
             tally.attacks += 1
@@ -119,13 +112,14 @@ class Driver:
         return tally
 
     def _one(self, attack: Attack, base: Path, tally: Tally) -> list[str]:
-        """The findings of one attack in the empty folder `base`."""
         here, outside = base / "here", base / "outside"
         here.mkdir()
         outside.mkdir()
         (outside / "canary.txt").write_text("sing")
         attack.make(here)
-        plant(here)
+        for file in (here / f"{name}.py" for name in PLANTED):
+            if not file.exists() and not file.is_symlink():
+                file.write_text(f"open({str(here / 'PWNED')!r}, 'w').write(__name__)\n")
         before, findings, outputs = footprint(outside), [], []
         largest = max(MEMORY_BYTES, attack.memory_bytes)
         limits = Limits(self._seconds * attack.patience, largest, attack.may_fail, attack.stop_s)
@@ -158,14 +152,6 @@ def warm() -> None:
     verbs()
 
 
-def plant(folder: Path) -> None:
-    """Put modules into `folder` that nobody may import."""
-    for name in PLANTED:
-        file = folder / f"{name}.py"
-        if not file.exists() and not file.is_symlink():
-            file.write_text(f"open({str(folder / 'PWNED')!r}, 'w').write(__name__)\n")
-
-
 def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
     """Names, inodes, sizes and contents below `folder`."""
     found = []
@@ -176,7 +162,6 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
 
 
 def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:
-    """The faults of a command's end, in words."""
     status, both, said = ended.status, ended.err + ended.out, ended.err.decode("utf-8", "replace")
     last = (said.strip().splitlines()[-1:] or [""])[0][:300]
     allowed = {None, 0, 2, *([1] if limits.may_fail else []), *([130, -signal.SIGINT] if limits.stop_s else [])}
@@ -214,15 +199,6 @@ def _look(words: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def _stdin(here: Path) -> int:
-    """A descriptor of what a command reads: nothing, or the file, and an end only when it had time to answer."""
-    if not (here / STDIN).exists():
-        return os.open(os.devnull, os.O_RDONLY)
-    feeder = subprocess.Popen(("sh", "-c", f"cat {STDIN}; sleep 5"), cwd=here, stdout=subprocess.PIPE)
-    assert feeder.stdout is not None
-    return os.dup(feeder.stdout.fileno())
-
-
 def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended:
     """Run `work` in a fork of this process, with `here` as its current folder."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
@@ -233,7 +209,11 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
         try:
             os.setsid()
             os.chdir(here)
-            os.dup2(_stdin(here), 0)
+            if (here / STDIN).exists():  # an end only when the command had time to answer
+                feeder = subprocess.Popen(("sh", "-c", f"cat {STDIN}; sleep 5"), stdout=subprocess.PIPE)
+                os.dup2(feeder.stdout.fileno() if feeder.stdout else 0, 0)
+            else:
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             for number, (name, stream) in enumerate(zip(("stdout", "stderr"), streams, strict=True), 1):
                 os.dup2(stream.fileno(), number)
                 setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115

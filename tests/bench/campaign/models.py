@@ -91,7 +91,6 @@ def net(model: Path) -> Path:
 
 
 def _form(file: str) -> str:
-    """The form of the model that has a file."""
     return "dnn" if file.startswith(("model/am/", "model/conf/", "model/ivector/")) else "continuous"
 
 
@@ -105,16 +104,15 @@ def _kaldi(folder: Path, file: str) -> None:
         path.write_text("\n")
 
 
-def _kaldi_run(file: str) -> Commands:
-    return (run(_form(file), own_graph=True),)
+def _kaldi_run(file: str, *more: str) -> Commands:
+    return ((*run(_form(file), own_graph=True), *more),)
 
 
 def _kaldi_sound() -> Iterator[Attack]:
-    net = [(KALDI_NET[0], f"dnn.{setting}") for setting in ("dtype=fp32", "dtype=int8", "senones=active")]
-    for file, *more in ((GMM[0],), (LOOKAHEAD[0],), *net):
-        words = (word for setting in more for word in ("--set", setting))
-        command = (*_kaldi_run(f"model/{file}")[0], *words)
-        yield Attack(f"kaldi: {file}", functools.partial(_kaldi, file=f"model/{file}"), (command,))
+    net = [(KALDI_NET[0], "--set", f"dnn.{setting}") for setting in ("dtype=fp32", "dtype=int8", "senones=active")]
+    for name, *more in ((GMM[0],), (LOOKAHEAD[0],), *net):
+        file = f"model/{name}"
+        yield Attack(f"kaldi: {name}", functools.partial(_kaldi, file=file), _kaldi_run(file, *more))
 
 
 KALDI: Final = Kind(
@@ -136,7 +134,6 @@ VERBS: Final = (CACHED, ("doctor", "--json"), ("doctor", "--empty-cache", "--jso
 
 @functools.cache
 def clean() -> Path:
-    """A whole cache, made once by a run in this process; nobody may change it."""
     folder, out = Path(tempfile.mkdtemp(prefix="asrscope-clean-")), io.StringIO()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with (
@@ -154,18 +151,15 @@ def swapped(path: Path, rng: random.Random) -> None:
     path.write_bytes(rng.choice(others).read_bytes())
 
 
-NO_CACHE: Final = {
-    "a file": lambda folder: (folder / CACHE).touch(),
-    "dangling": lambda folder: (folder / CACHE).symlink_to("nowhere at all"),
-    "read-only": lambda folder: (folder / CACHE).mkdir(mode=0o500),
-}
-"""What can be in the place of the cache so that there is none."""
-
-
 def _no_caches(rng: random.Random) -> Iterator[Attack]:
-    for name, put in NO_CACHE.items():
+    put = {
+        "a file": lambda folder: (folder / CACHE).touch(),
+        "dangling": lambda folder: (folder / CACHE).symlink_to("nowhere at all"),
+        "read-only": lambda folder: (folder / CACHE).mkdir(mode=0o500),
+    }
+    for name, make in put.items():
         # Without a cache each run compiles its kernels and clusters the model: 17 s on two idle cores.
-        yield Attack(f"caches: none, {name}", put, VERBS, may_fail=True, patience=3.0, environment=OWN_CACHE)
+        yield Attack(f"caches: none, {name}", make, VERBS, may_fail=True, patience=3.0, environment=OWN_CACHE)
 
 
 CACHES: Final = Kind(

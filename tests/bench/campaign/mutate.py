@@ -163,7 +163,6 @@ def row(path: Path, rng: random.Random) -> None:
 
 
 def _value(rng: random.Random, old: object) -> object:
-    """Another value for one of a database."""
     odd = rng.choice((*NUMBERS, *REALS, *TEXTS, b"", b"\xff" * 4242, None))
     if rng.random() < 0.2:
         return odd
@@ -201,7 +200,6 @@ def mutated(path: Path, rng: random.Random) -> None:
 
 
 def _written(rng: random.Random, content: bytes) -> bytes:
-    """Changed as JSON, as a line of JSON, as text, or as bytes."""
     with suppress(ValueError):
         text = content.decode()
         if "\0" not in text and rng.random() < 0.7:
@@ -229,23 +227,19 @@ def _sparse(path: Path, rng: random.Random) -> None:
     os.truncate(path, rng.choice((30 << 20, 60 << 30, 1 << 40)))
 
 
-def _link(path: Path, rng: random.Random) -> None:
-    path.symlink_to(rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name, "/proc/self/mem", "/etc/shadow")))
-
-
+LINKED: Final = ("/dev/zero", "/dev/tty", "nowhere", "/proc/self/mem", "/etc/shadow")
 PLACES: Final[dict[str, Damage]] = {
     "missing": lambda path, rng: None,
     "empty": lambda path, rng: path.touch(),
     "pipe": lambda path, rng: os.mkfifo(path),
+    "link": lambda path, rng: path.symlink_to(rng.choice((*LINKED, path.name))),
     "folder": _folder,
-    "link": _link,
     "sparse": _sparse,
 }
 """What is put in the place of a file."""
 
 
 def misplaced(path: Path, rng: random.Random, what: str = "") -> None:
-    """Something else than a file in its place, by name or at random."""
     path.unlink()
     PLACES[what or rng.choice(list(PLACES))](path, rng)
 

@@ -4,6 +4,7 @@ what the window remembers.
 
 import functools
 import io
+import itertools
 import json
 import os
 import random
@@ -47,7 +48,6 @@ VALUES: Final[tuple[Value, ...]] = (
 
 @functools.cache
 def _stream() -> list[tuple[list[Value], bytes]]:
-    """The frames of a closed session."""
     pieces: list[bytes] = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / SESSION
@@ -62,14 +62,10 @@ def _stream() -> list[tuple[list[Value], bytes]]:
 
 
 def _ssh(folder: Path, file: str) -> None:
-    _write_stream(folder / file, _stream())
+    (folder / file).write_bytes(MAGIC + b"".join(itertools.starmap(frame, _stream())))
     (folder / "bin").mkdir()
     (folder / "bin/ssh").write_text(SSH, encoding="utf-8")
     (folder / "bin/ssh").chmod(0o755)
-
-
-def _write_stream(path: Path, rows: list[tuple[list[Value], bytes]]) -> None:
-    path.write_bytes(MAGIC + b"".join(frame(values, blob) for values, blob in rows))
 
 
 def reframed(path: Path, rng: random.Random) -> None:
@@ -85,7 +81,7 @@ def reframed(path: Path, rng: random.Random) -> None:
                 rows[number] = values, mutate.changed(rng, blob)
             case _:
                 rows.insert(rng.randrange(len(rows)), rows[number] if rng.random() < 0.5 else rows.pop(number))
-    _write_stream(path, rows)
+    path.write_bytes(MAGIC + b"".join(itertools.starmap(frame, rows)))
 
 
 MACHINES: Final = Kind(
@@ -222,7 +218,6 @@ with desk(own=True) as window:
 
 @functools.cache
 def _remembered() -> Path:
-    """A folder of settings that a window has left."""
     folder = _kept_folder("settings")
     (folder / SESSION).write_bytes(session())
     words = children.python("-c", CODE, str(folder / SESSION))

@@ -88,10 +88,8 @@ DEAD: Final = (
 
 
 def _sql(*statements: str, pipe: str = "", wal: bool = False) -> Change:
-    """SQL in one transaction, and a pipe next to the session that nobody writes to.
-
-    `wal`: the session is left as a recording that was killed does; opening it writes into it.
-    """
+    """SQL in one transaction, and a pipe next to the session that nobody writes to. `wal`: the session is left as a
+    recording that was killed does; opening it writes into it."""
 
     def change(path: Path) -> None:
         if pipe:
@@ -112,9 +110,8 @@ def _sql(*statements: str, pipe: str = "", wal: bool = False) -> Change:
 
 def _generated_statistics(path: Path) -> None:
     """SQLite reads its planner's statistics with the schema, before any query: a generated column is computed."""
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("ANALYZE")
     table = f"CREATE TABLE sqlite_stat1(tbl,idx,stat AS ({_SLOW}))"
+    _sql("ANALYZE")(path)
     _sql(f"UPDATE sqlite_schema SET sql='{table}' WHERE name='sqlite_stat1'")(path)
 
 
@@ -136,8 +133,7 @@ def _instead(make: Callable[[Path], object], suffix: str = "") -> Change:
     """Something else in the place of the session, or of the file at its side with that suffix."""
 
     def change(path: Path) -> None:
-        if not suffix:
-            path.unlink()
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
         make(path.with_name(path.name + suffix))
 
     return change
@@ -150,7 +146,6 @@ NAMED: Final = (
 
 
 def renamed(text: str, path: Path) -> None:
-    """Put `text` wherever a session has a name."""
     words = json.dumps([[text, 10 * n, 9] for n in range(20)])
     facts: dict[str, object] = dict.fromkeys(("preset", "session_id", "asrscope_version"), text)
     facts |= {"argv": [text], "versions": {text: text}, "machine": {"cpu": text, "cores": text}}
@@ -165,8 +160,6 @@ def renamed(text: str, path: Path) -> None:
 
 
 def _many(table: str, count: int) -> Change:
-    """Repeat the last row of a table."""
-
     def change(path: Path) -> None:
         with _edited(path) as db:
             names = [about[1] for about in db.execute(f"PRAGMA table_info({table})") if about[1] != "id"]
@@ -267,7 +260,6 @@ SHOWN: Final[dict[str, Change]] = {
 
 
 def spoiled(name: str, folder: Path) -> None:
-    """Write the session of PURPOSES or SHOWN of that name."""
     path = folder / SESSION
     path.write_bytes(full("two arms" in name))
     (PURPOSES | SHOWN)[name](path)

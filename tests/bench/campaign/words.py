@@ -101,7 +101,6 @@ TARGETS: Final = (
 
 
 def _targets(folder: Path) -> None:
-    """A sound session among all that can lie at the place of an output, with every picture's suffix as well."""
     sound = folder / SESSION
     sound.write_bytes(session())
     (folder / "sub").mkdir()
@@ -123,20 +122,17 @@ def _targets(folder: Path) -> None:
 def outputs(rng: random.Random) -> Iterator[Attack]:
     """Every target by an export of data, by a picture and by a run, then several outputs of a command."""
     for number, target in enumerate(TARGETS):
-        kind = list(PICTURES)[number % len(PICTURES)]
+        kind, suffix = list(PICTURES.items())[number % len(PICTURES)]
+        named = target if target in ("-", "", ".", "..", "/") else target.rstrip("/") + suffix
         commands: Commands = (
             ("export", SESSION, f"{DATA[number % len(DATA)]}={target}"),
-            ("export", SESSION, f"{kind}={_named(target, kind)}", "--view", "cost"),
+            ("export", SESSION, f"{kind}={named}", "--view", "cost"),
             ("run", f"--out={target}", "--audio", NOWHERE),
         )
         yield from (Attack(f"outputs: {target[:40]!a}", _targets, (command,)) for command in commands)
     while True:
         words = [f"{option}={rng.choice(TARGETS)}" for option in rng.sample(DATA, rng.randint(1, len(DATA)))]
         yield Attack("outputs: several", _targets, (("export", SESSION, *words), ("show", SESSION)))
-
-
-def _named(target: str, kind: str) -> str:
-    return target if target in ("-", "", ".", "..", "/") else target.rstrip("/") + PICTURES[kind]
 
 
 # -- settings ------------------------------------------------------------------------------------

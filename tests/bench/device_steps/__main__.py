@@ -42,7 +42,6 @@ STEPS: dict[str, Step] = {
 
 
 def main(step: str, task: Task, out: Path) -> None:
-    """Take `step` and keep its row; an exception is its result."""
     try:
         result = STEPS[step].take(task)
     except Exception as problem:  # whatever it is, the row has all of it

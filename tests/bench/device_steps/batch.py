@@ -65,11 +65,9 @@ class Batch:
         return {GATHER: gather, **self._arithmetic.costs(frames, self._on), **self._work.costs()}
 
     def score(self, blocks: Sequence[Array], first_frame: int) -> Tensor:
-        """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there.
-
-        `blocks`: of each utterance f32 [n and context, dim], n ≤ BLOCK_FRAMES; `frames` are those of the longest, and
-        what lies behind a shorter one's end means nothing. Valid until the next call.
-        """
+        """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there. `blocks`:
+        of each utterance f32 [n and context, dim], n ≤ BLOCK_FRAMES; `frames` are those of the longest, and what lies
+        behind a shorter one's end means nothing. Valid until the next call."""
         beyond = sum(self.context)
         if len(blocks) != self.size or any(block.ndim != 2 or len(block) > BLOCK_FRAMES + beyond for block in blocks):
             raise ValueError(f"expected {self.size} blocks of at most {BLOCK_FRAMES} frames each")

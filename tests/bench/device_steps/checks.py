@@ -43,7 +43,6 @@ LARGEST_RATE = 30e12
 
 
 def identity(task: Task) -> Result:
-    """Which device, which driver."""
     import torch
 
     machine = describe.describe()

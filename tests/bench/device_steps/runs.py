@@ -55,7 +55,6 @@ def pairwise(choices: Iterable[Choice]) -> list[Choice]:
 
 
 def config_of(task: Task, choice: Choice) -> Config:
-    """The settings of a combination."""
     values = SMALL | {"device": task.device, "dnn.senones": "all", "gmm.selection.enabled": False}
     for factor, name in choice.items():
         values |= FACTORS[factor][name]
@@ -113,7 +112,6 @@ def combinations(task: Task) -> Result:
 
 
 def session(task: Task) -> Result:
-    """A session of a run to keep."""
     search = "cpu" if task.device in SEARCH_OBSTACLES else "device"
     choice = {"model": "dnn", "number": "fp32", "moves": "block", "copies": "overlapped", "search": search}
     path = task.folder / f"{task.device}.asrs"

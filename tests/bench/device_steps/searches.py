@@ -81,7 +81,6 @@ class Prepared:
         return Batch(self.config, self.model, self.work, size)
 
     def search(self, size: int) -> Any:
-        """The search of as many utterances."""
         if not self.kernel:
             return DeviceSearch(self.graph, self.config.search, self.work, size)
         from pipelines.search.device.cuda.search import CudaSearch
