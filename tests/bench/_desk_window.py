@@ -175,8 +175,8 @@ def start() -> Figures:
     return {key: round(value, 3) for key, value in seen.items()}
 
 
-def _opened(path: str) -> tuple[Any, watch.Paintings, Figures]:
-    """A window with a session opened until every chart is painted; its paintings, and the times."""
+def million(path: str, gestures: str = "") -> Figures:
+    """Open a million spans in a running window, until every chart is painted; then pan and zoom, if asked for."""
     window = watch.desk_shown()
     serve(0.5)
     seen = watch.Paintings(watch.charts(window))
@@ -190,23 +190,13 @@ def _opened(path: str) -> tuple[Any, watch.Paintings, Figures]:
 
     while not drawn() and time.monotonic() < begin + watch.READY_S:
         watch.qt().processEvents()
-    took = {"open_1e6_s": round(time.monotonic() - begin, 3), "open_1e6_cpu_s": round(time.process_time() - cpu, 3)}
-    return window, seen, took
-
-
-def opening(path: str) -> Figures:
-    window, _, found = _opened(path)
+    found = {"open_1e6_s": round(time.monotonic() - begin, 3), "open_1e6_cpu_s": round(time.process_time() - cpu, 3)}
+    if gestures:
+        serve(watch.SETTLE_S)  # words and stages of a long session come little by little
+        steps = quantiles(_steps(window, seen), "pan_zoom_ms")
+        found = {"spans": len(window.playhead.session.spans), **found, **steps}
     window.close()
     return found
-
-
-def million(path: str) -> Figures:
-    window, seen, took = _opened(path)
-    serve(watch.SETTLE_S)  # words and stages of a long session come little by little
-    steps = _steps(window, seen)
-    spans = len(window.playhead.session.spans)
-    window.close()
-    return {"spans": spans, **took, **quantiles(steps, "pan_zoom_ms")}
 
 
 def _steps(window: Any, seen: watch.Paintings) -> list[float]:
@@ -314,5 +304,5 @@ def soak() -> Figures:
 
 
 if __name__ == "__main__":
-    parts = {one.__name__: one for one in (live, paced, opens, start, opening, million, hour, cycles, soak)}
+    parts = {one.__name__: one for one in (live, paced, opens, start, million, hour, cycles, soak)}
     print(json.dumps(parts[sys.argv[1]](*sys.argv[2:])))

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import product, takewhile
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -237,6 +237,15 @@ def printed(command: str, names: Mapping[str, object], more: Sequence[str] = ())
     except ValueError as error:
         raise BadInput(f"`{command}` printed what is not JSON: {error}.") from error
     return values
+
+
+def in_turns(repeat: int, cases: Iterable[T]) -> Iterator[tuple[int, T]]:
+    """Every case once in each round, so that a busy minute does not hit one alone; BadInput without a round."""
+    if repeat < 1:
+        raise BadInput(f"There must be at least 1 round, not {repeat}.")
+    for number, case in product(range(1, repeat + 1), cases):
+        print(f"round {number} of {repeat}: {case}", file=sys.stderr)
+        yield number, case
 
 
 def progress_lines(title: str, fraction: float | None) -> None:

@@ -1,15 +1,11 @@
 """How much of a run's time nothing explains: the share not attributed of scoring and of search, by preset and block.
 
     python -m tests.bench.attribution --repeat 5
-    python -m tests.bench.attribution --repeat 5 --sessions FOLDER
 
 Every configuration decodes the labelled human speech N times with `asrscope run … --json`, in turns. Besides the median
 shares, the rows have what would make them worth little: wide intervals, stages whose law allows no less than more than
 the time, undecided stages, and verdicts that differ in more than one run of ten; then the part of the time that no
 stage has, the least number of replays of a stage, and the cost of hot replay at its default.
-
---sessions: sessions are kept in a folder, and those that lie there are analysed instead of run, so that a change of the
-analysis is seen on the same runs.
 """
 
 import sys
@@ -17,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +27,7 @@ from profiler.analysis.categories import OVERHEAD
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench import corpus
-from tests.bench._rounds import command_line, printed, printing
+from tests.bench._rounds import command_line, in_turns, printed, printing
 
 Tree = Mapping[str, Any]
 BLOCKS = (1, 16, 64)
@@ -69,15 +66,24 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     for stage in every:
         verdicts.setdefault(stage["name"], Counter())[str(stage["verdict"])] += 1
     widest = max((stage for stage in every if stage.get("parts") is not None), key=width, default={})
+    parts = {group: [p for tree in trees if sum((p := tree["parts"][group]).values())] for group in GROUPS}
+    # Of the wall time what no stage has: the overhead less the run's own stages.
+    own = [sum(stage["time_s"] for stage in tree["stages"] if stage["group"] == OVERHEAD) for tree in trees]
+    without = [
+        (tree["categories"]["overhead_s"] - time) / tree["wall_s"] for tree, time in zip(trees, own, strict=True)
+    ]
     undecided = [stage["verdict"] in (None, "undecided") for stage in every]
     return {
-        **{group: _not_attributed(trees, group) for group in GROUPS},
+        **{
+            group: median(p[NOT_ATTRIBUTED] / sum(p.values()) for p in of) if of else None
+            for group, of in parts.items()
+        },
         "widest": width(widest) if widest else None,
         "widest_stage": widest.get("name"),
         # More than its law allows: the program flags it as a defect.
         "over_explained": sum(any(stage["defect"] is not None for stage in stages) for stages in large),
         "runs": len(trees),
-        "without_stage": median(map(_without_stage, trees)),
+        "without_stage": median(without),
         "added": median(tree["added"] for tree in trees),
         "replays": min(tree["replays"] for tree in trees),
         "large_stages": len(verdicts),
@@ -87,31 +93,12 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     }
 
 
-def _not_attributed(trees: Sequence[Tree], group: str) -> float | None:
-    """The median share of the time of a group that nothing explains; None where it has no time."""
-    every = [tree["parts"][group] for tree in trees]
-    shares = [parts[NOT_ATTRIBUTED] / time for parts in every if (time := sum(parts.values()))]
-    return median(shares) if shares else None
-
-
-def _without_stage(tree: Tree) -> float:
-    """The part of the wall time that no stage has, 0…1: the overhead less the run's own stages."""
-    own = sum(stage["time_s"] for stage in tree["stages"] if stage["group"] == OVERHEAD)
-    return float((tree["categories"]["overhead_s"] - own) / tree["wall_s"])
-
-
 def recorded(name: str, block: int, path: Path, speech: Sequence[str]) -> Tree:
-    """The report of a run of one configuration, with the cost of hot replay and the fewest replays of a large stage.
-    Recorded to `path`; a session that is there already is analysed instead."""
-    if not path.exists():
-        settings, passes = CONFIGURATIONS[name]
-        # Under another name until it is complete: a session that was cut short is no run.
-        part = path.with_stem(f"{path.stem}-part")
-        part.unlink(missing_ok=True)
-        often = passes[BLOCKS.index(block)]
-        command = f"asrscope run {settings} --set block={block} --repeat {often} --out SESSION --json"
-        printed(command, {"SESSION": part}, ["--audio", *speech])
-        part.rename(path)
+    """The report of a run of one configuration, with the cost of hot replay and the fewest replays of a large stage."""
+    settings, passes = CONFIGURATIONS[name]
+    often = passes[BLOCKS.index(block)]
+    command = f"asrscope run {settings} --set block={block} --repeat {often} --out SESSION --json"
+    printed(command, {"SESSION": path}, ["--audio", *speech])
     with closing(Session.open(path)) as session:
         wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
         aside = [n for n, stage in session.stages.items() if stage.name.startswith((ASIDE, REPLAYED))]
@@ -121,21 +108,14 @@ def recorded(name: str, block: int, path: Path, speech: Sequence[str]) -> Tree:
         return {**report(session), "added": float(spent) / wall_ns, "replays": replays}
 
 
-def measure(repeat: int, sessions: Path | None = None) -> dict[str, Any]:
-    """Run every configuration at every block size `repeat` times, in turns; `sessions` keeps the recordings."""
-    if repeat < 1:
-        raise BadInput(f"--repeat must be at least 1 run, not {repeat}.")
-    if sessions is not None and not sessions.is_dir():
-        raise BadInput(f"--sessions must name a folder, and there is no folder {sessions}.")
+def measure(repeat: int) -> dict[str, Any]:
+    """Run every configuration at every block size `repeat` times, in turns."""
     speech = [str(item.path) for item in corpus.human_speech()]
-    trees: dict[tuple[str, int], list[Tree]] = {(name, block): [] for name in CONFIGURATIONS for block in BLOCKS}
-    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
-        for turn in range(repeat):
-            for (name, block), of in trees.items():
-                print(f"round {turn + 1} of {repeat}: {name}, block {block}", file=sys.stderr)
-                kept = f"{name.replace(', ', '-').replace(' ', '-')}-{block}-{turn + 1}.asrs"
-                of.append(recorded(name, block, (sessions or Path(folder)) / kept, speech))
-                figures(of)  # refused at once where a run has no parts
+    trees: dict[tuple[str, int], list[Tree]] = {case: [] for case in product(CONFIGURATIONS, BLOCKS)}
+    for _, case in in_turns(repeat, trees):
+        with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
+            trees[case].append(recorded(*case, Path(folder) / "run.asrs", speech))
+        figures(trees[case])  # refused at once where a run has no parts
     rows = [{"configuration": name, "block": block, **figures(of)} for (name, block), of in trees.items()]
     return {"schema": 1, "bench": "attribution", "files": len(speech), "rows": rows}
 
@@ -143,5 +123,4 @@ def measure(repeat: int, sessions: Path | None = None) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = command_line("attribution", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=3, help="runs of each configuration")
-    parser.add_argument("--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those")
-    sys.exit(printing(parser, lambda args: measure(args.repeat, args.sessions)))
+    sys.exit(printing(parser, lambda args: measure(args.repeat)))

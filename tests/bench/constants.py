@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -50,14 +50,9 @@ FILES = ("librivox-0870", "cards-001")
 WIDE, NARROW, BEAM_TIMES = 13.0, 10.0, 5
 
 
-class Row(NamedTuple):
-    """One constant: file and name, what it is, the value in the code, the value measured, and the unit."""
-
-    where: str
-    what: str
-    stands: float
-    now: float
-    unit: str = ""
+COLUMNS = ("where", "what", "stands", "now", "unit")
+Row = tuple[str, str, float, float, str]
+"""One constant: file and name, what it is, the value in the code, the value measured, and the unit."""
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -82,7 +77,7 @@ def threads() -> Iterator[Row]:
     """The cost of sharing work with another thread, and from what size on it gains."""
     pool, where, limit = ThreadPool(2), "scoring/thread_pool.py SHARE_SECONDS", SHARE_SECONDS * 1e6
     handed = seconds(lambda: pool.share(lambda i, first, last: None, [(0, 1), (1, 2)])) * 1e6
-    yield Row(where, "waking another thread and waiting for it", limit, handed, "µs")
+    yield where, "waking another thread and waiting for it", limit, handed, "µs"
     for outputs in SHARED:
         weight, times = np.random.default_rng(0).standard_normal((outputs, LARGE), np.float32), []
         for n in (1, 2):
@@ -90,7 +85,7 @@ def threads() -> Iterator[Row]:
             made.threads = lambda frames, n=n: n
             times.append(_taken(made, LARGE, FRAMES))
         what = f"time on one thread / on two, a layer that takes one {times[0] * 1e6:.0f} µs"
-        yield Row(where, what, 2 * limit, times[0] / times[1], "µs, and a ratio")
+        yield where, what, 2 * limit, times[0] / times[1], "µs, and a ratio"
 
 
 def products() -> Iterator[Row]:
@@ -103,18 +98,16 @@ def products() -> Iterator[Row]:
         for name, values in (("simd", weight), ("scalar", weight), ("blocks", by_block), ("csr", by_block)):
             made = PRODUCTS[name](values, 1, FRAMES)
             rate = made.held * FRAMES / _taken(made, INPUTS, FRAMES)
-            yield Row(
-                f"rate of scoring/dnn/products {name}", "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s"
-            )
+            yield f"rate of scoring/dnn/products {name}", "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s"
         large = Simd(rng.standard_normal((LARGE, LARGE), np.float32), 1, FRAMES)
         few, many = (_taken(large, LARGE, n) for n in (2, FRAMES))
         fetched, where = few / ((many - few) / (FRAMES - 2)) - 2, "scoring/dnn/products/base.py FETCHED"
-        yield Row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
+        yield where, "frames that take as long as the weights", FETCHED, fetched, "frames"
         if integers.TILES:
             whole, x = (rng.integers(-127, 128, (n, INPUTS), np.int8) for n in (OUTPUTS, FRAMES))
             ours = integers.Panels(whole, 1, FRAMES)
             rate = whole.size * FRAMES / seconds(lambda: ours.sums(x)) / 1e9
-            yield Row("scoring/dnn/integers.py RATE", "multiply-adds a second", integers.RATE / 1e9, rate, "G/s")
+            yield "scoring/dnn/integers.py RATE", "multiply-adds a second", integers.RATE / 1e9, rate, "G/s"
 
 
 def system() -> Iterator[Row]:
@@ -125,24 +118,23 @@ def system() -> Iterator[Row]:
         for when, between in cases if queue.readable else ():
             times = [timed(queue._ready_ns)[1] for _ in range(51) if between.sum() >= 0]
             least, now = run_queue.LEAST_AWAY_NS / 1e3, float(np.median(times)) * 1e6
-            yield Row("profiler/machine/run_queue.py LEAST_AWAY_NS", f"a reading, {when}", least, now, "µs")
+            yield "profiler/machine/run_queue.py LEAST_AWAY_NS", f"a reading, {when}", least, now, "µs"
     data, passes = np.ones(WORK_BYTES // 8), []
     for _ in range(TIMES):
         other.sum()
         passes.append([timed(data.sum)[1] for _ in range(PASSES)])
     first, *later = np.median(passes, axis=0).tolist()
     where = "pipelines/run/hot_replay.py GAIN"
-    yield Row(where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first)
+    yield where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first, ""
     gains = [1 - after / before for before, after in pairwise(later)]
-    yield Row(where, "each later pass than the one before", GAIN, float(np.median(gains)))
+    yield where, "each later pass than the one before", GAIN, float(np.median(gains)), ""
 
 
 def speech() -> Iterator[Row]:
     """How the time of the search grows with the beam."""
     paths = [corpus.HUMAN / f"{name}.flac" for name in FILES]
-    for path in paths:
-        if not path.is_file():
-            raise BadInput(f"The bench needs human speech, and there is no {path}.")
+    if absent := [path for path in paths if not path.is_file()]:
+        raise BadInput(f"The bench needs human speech, and there is no {absent[0]}.")
     config, recorder = presets.load("gmm").config, Recorder()
     recogniser = build(config, recorder, LANE, quietly, never)
     recogniser.register(recorder)
@@ -165,7 +157,7 @@ def speech() -> Iterator[Row]:
             least[beam] = min(least[beam], timed(searched)[1])
     growth = log(least[WIDE] / least[NARROW]) / (WIDE - NARROW)
     what = "d ln(time of the search) / d beam, 10 to 13"
-    yield Row("search/adaptive_beam.py GROWTH", what, adaptive_beam.GROWTH, growth)
+    yield "search/adaptive_beam.py GROWTH", what, adaptive_beam.GROWTH, growth, ""
 
 
 KINDS: dict[str, Callable[[], Iterator[Row]]] = {one.__name__: one for one in (threads, products, system, speech)}
@@ -177,7 +169,7 @@ def main(*words: str) -> int:
     parser.add_argument("--only", choices=tuple(KINDS), action="append")
 
     def measure(args: argparse.Namespace) -> dict[str, Any]:
-        rows = [row._asdict() for kind in args.only or KINDS for row in KINDS[kind]()]
+        rows = [dict(zip(COLUMNS, row, strict=True)) for kind in args.only or KINDS for row in KINDS[kind]()]
         return {"schema": 1, "bench": "constants", "rows": rows}
 
     return printing(parser, measure, *words)

@@ -30,12 +30,12 @@ N_SENTENCES = 200
 RECIPE = 1  # raise it when the same sentences would come out as other files
 
 
-def flite_corpus(n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES) -> Path:
+def flite_corpus(n_sentences: int = N_SENTENCES, split: str = "test") -> Path:
     """The folder with the first `n_sentences` of a split, spoken by all voices in turn. Raises CorpusError, or
     FliteMissing where flite is not installed."""
-    chosen = sentences(text, split, seed)[:n_sentences]
+    chosen = sentences(SENTENCES, split, SEED)[:n_sentences]
     if n_sentences < 1 or len(chosen) < n_sentences:
-        raise CorpusError(f"The split {split} of {text} has {len(chosen)} sentences for the {n_sentences} asked.")
+        raise CorpusError(f"The split {split} has {len(chosen)} sentences for the {n_sentences} asked.")
     recipe = "\n".join([str(RECIPE), *VOICES, *chosen])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
     folder = cache_dir("speech") / f"flite-{split}-{n_sentences}-{digest}"
@@ -66,10 +66,9 @@ def human_speech() -> list[Item]:
     table = HUMAN / "transcripts.tsv"
     if not table.is_file():
         raise BadInput(f"The bench needs human speech, and there is no {table}; {GIVE}.")
-    items = [item for item in playlist.build([str(HUMAN)], str(table)).items if item.reference]
-    if not items:
-        raise BadInput(f"The bench needs to know what was said, and {table} says nothing; {GIVE}.")
-    return items
+    if items := [item for item in playlist.build([str(HUMAN)], str(table)).items if item.reference]:
+        return items
+    raise BadInput(f"The bench needs to know what was said, and {table} says nothing; {GIVE}.")
 
 
 def synthetic_corpus() -> Path:
@@ -103,11 +102,9 @@ if __name__ == "__main__":
     parser = command_line("corpus", __doc__)
     parser.add_argument("--split", choices=SPLITS, default="test")
     parser.add_argument("--sentences", type=int, default=N_SENTENCES, metavar="N")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--text", type=Path, default=SENTENCES, help="one sentence per line")
     given = parser.parse_args()
     try:
-        print(flite_corpus(given.sentences, given.seed, given.split, given.text))
+        print(flite_corpus(given.sentences, given.split))
     except (CorpusError, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -54,9 +54,10 @@ SPARSE: dict[str, dict[str, Value]] = {
     "ours, blocks": {"dnn.shrink": "blocks", "dnn.product": "blocks"},
 }
 """Of the first net alone: as much left of the weights as `dnn.share` says."""
+DIFFERENCE, OF_PEAK = "largest difference of scores, nat", "hidden layers, share of the GEMM peak"
 WANTED: dict[str, tuple[str, float]] = {
     "onnxruntime's time / ours, fp32": ("at least", 1.0),
-    "hidden layers, share of the GEMM peak": ("at least", 0.8),
+    OF_PEAK: ("at least", 0.8),
     "fp32's time / int8's": ("at least", 2.0),
     "points of WER lost by int8": ("at most", 1.0),
 }
@@ -93,18 +94,18 @@ class Variant:
         return scores
 
 
-def variants_of(name: str, speech: Sequence[Array]) -> tuple[list[Variant], list[Tree]]:
+def variants_of(name: str, speech: Sequence[Array]) -> tuple[dict[str, Variant], list[Tree]]:
     """All variants of the net called `name`, and a row for each that cannot be made here."""
     plain = presets.load("dnn").config
     net = nets.load(nets.find(name))
     with tempfile.TemporaryDirectory() as folder:
         peer = OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
-    made, missing = [Variant(PEER, peer, speech)], []
+    made, missing = {PEER: Variant(PEER, peer, speech)}, []
     for title, changed in (FORMS | SPARSE if name == NETS[0] else FORMS).items():
         config = assign(plain, {"dnn.net": name, **changed})
         try:
             read = dnn.read(config.dnn, net.card.senones, net.card.dimension)
-            made.append(Variant(title, dnn.create(config.dnn, read, 1, MAX_FRAMES), speech))
+            made[title] = Variant(title, dnn.create(config.dnn, read, 1, MAX_FRAMES), speech)
         except ValueError as error:  # a sentence, or a product that is not there
             missing.append({"net": name, "what": title, "missing": str(error)})
     return made, missing
@@ -160,55 +161,30 @@ def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> Tre
     return kept.put(config, row)
 
 
-def holds(figures: Sequence[float | None]) -> dict[str, Tree]:
-    """Each limit of WANTED, its figure, and whether it holds; None where it was not measured."""
-    table: dict[str, Tree] = {}
-    for (name, (side, limit)), value in zip(WANTED.items(), figures, strict=True):
-        enough = None if value is None else value >= limit if side == "at least" else value <= limit
-        table[name] = {"wanted": f"{side} {limit}", "found": value, "holds": enough}
-    return table
-
-
-class Speeds(NamedTuple):
-    """Times of one net: a row for each variant and batch size, the sides at batch AT, and what agrees."""
-
-    rows: list[Tree]
-    sides: dict[str, Side]
-    largest_difference: float
-    of_peak: dict[str, float]
-
-
-def measure(name: str, speech: Sequence[Array], rounds: int, progress: Progress) -> Speeds:
-    """Every variant of the net called `name`, in turns; `speech`: features f32 [frames, 39] of utterances."""
+def measure(
+    name: str, speech: Sequence[Array], rounds: int, progress: Progress
+) -> tuple[list[Tree], dict[str, Side], Tree]:
+    """Every variant of the net called `name`, in turns: rows, the sides at batch AT, and what is said of the net.
+    `speech`: features f32 [frames, 39] of utterances."""
     progress(f"making the variants of {name}", None)
     variants, rows = variants_of(name, speech)
     numbers, frames = range(len(speech)), sum(map(len, speech))
-    by_title = {one.title: one for one in variants}
     timed_at: dict[int, dict[str, Side]] = {}
     for batch in BATCHES:
         progress(f"{name}, batches of {batch}", None)
-        sides = timed_at[batch] = {one.title: one.side(batch) for one in variants}
+        sides = timed_at[batch] = {title: one.side(batch) for title, one in variants.items()}
         interleave(list(sides.values()), numbers, rounds)
-        rows += [_row(name, batch, side, sides, frames) for side in sides.values()]
+        for side in sides.values():
+            faster = median(paired(sides[PLAIN], side))
+            row = {"net": name, "batch": batch, "what": side.name, "us_per_frame": median(side.seconds) / frames * 1e6}
+            row |= {"onnxruntime's time / its": median(paired(sides[PEER], side)), "fp32 blas's time / its": faster}
+            left = {"efficiency": presets.load("dnn").config.dnn.share * faster} if side.name in SPARSE else {}
+            rows.append(row | left)
     progress(f"{name}, and the square product", None)
-    fp32 = [title for title in FP32 if title in by_title]
-    shares = {title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds)) for title in fp32}
-    largest = max(
-        float(np.abs(by_title[PEER].scores(i) - by_title[title].scores(i)).max()) for i in numbers for title in fp32
-    )
-    return Speeds(rows, timed_at[AT], largest, shares)
-
-
-def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) -> Tree:
-    faster = median(paired(sides[PLAIN], side))
-    return {
-        "net": net,
-        "batch": batch,
-        "what": side.name,
-        "us_per_frame": median(side.seconds) / frames * 1e6,
-        "onnxruntime's time / its": median(paired(sides[PEER], side)),
-        "fp32 blas's time / its": faster,
-    } | ({"efficiency": presets.load("dnn").config.dnn.share * faster} if side.name in SPARSE else {})
+    fp32 = {title: variants[title] for title in FP32 if title in variants}
+    apart = [np.abs(variants[PEER].scores(i) - one.scores(i)).max() for i in numbers for one in fp32.values()]
+    shares = {title: median(hidden_of_peak(one, numbers, PEAK_ROUNDS * rounds)) for title, one in fp32.items()}
+    return rows, timed_at[AT], {DIFFERENCE: float(max(apart)), OF_PEAK: shares}
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
@@ -222,22 +198,22 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     with threadpool_limits(1):
         speeds = {name: measure(name, speech, max(repeat, MIN_ROUNDS), progress) for name in NETS}
     words = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
-    first = speeds[NETS[0]]
-    best = max(first.of_peak, key=lambda t: median(paired(first.sides[PEER], first.sides[t])))
-    ratios = paired(first.sides[PEER], first.sides[best])
+    _, sides, about = speeds[NETS[0]]
+    best = max(about[OF_PEAK], key=lambda title: median(paired(sides[PEER], sides[title])))
+    ratios = paired(sides[PEER], sides[best])
     figures = (
         median(ratios),
-        first.of_peak[best],
-        median(paired(first.sides[best], first.sides[INT8])),
+        about[OF_PEAK][best],
+        median(paired(sides[best], sides[INT8])),
         words["points lost"] if words["words"] >= WORDS else None,  # too few words to say
     )
-    agreement = {
-        "largest difference of scores, nat": {name: of.largest_difference for name, of in speeds.items()},
-        "hidden layers, share of the GEMM peak": {name: of.of_peak for name, of in speeds.items()},
-        "frames timed": sum(map(len, speech)),
-        "wanted": holds(figures),
-    }
-    rows = [row for of in speeds.values() for row in of.rows]
+    wanted = {}
+    for (name, (limited, limit)), value in zip(WANTED.items(), figures, strict=True):
+        holds = None if value is None else value >= limit if limited == "at least" else value <= limit
+        wanted[name] = {"wanted": f"{limited} {limit}", "found": value, "holds": holds}
+    agreement = {what: {name: of[what] for name, (_, _, of) in speeds.items()} for what in (DIFFERENCE, OF_PEAK)}
+    agreement |= {"frames timed": sum(map(len, speech)), "wanted": wanted}
+    rows = [row for of, _, _ in speeds.values() for row in of]
     return result(
         f"onnxruntime {version('onnxruntime')}, one thread",
         ratios,

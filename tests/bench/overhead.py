@@ -58,14 +58,8 @@ def ratio_row(ratios: Sequence[float]) -> Tree:
     ranked, n = sorted(ratios), len(ratios)
     half = 1.96 * sqrt(n) / 2
     low, high = max(floor(n / 2 - half), 0), min(ceil(n / 2 + half), n - 1)
-    return {
-        "median": median(ranked),
-        "ci95_low": ranked[low],
-        "ci95_high": ranked[high],
-        "p25": ranked[n // 4],
-        "p75": ranked[(3 * n) // 4],
-        "pairs": n,
-    }
+    places = {"ci95_low": low, "ci95_high": high, "p25": n // 4, "p75": (3 * n) // 4}
+    return {"median": median(ranked), **{name: ranked[at] for name, at in places.items()}, "pairs": n}
 
 
 class Decoded(NamedTuple):
@@ -219,10 +213,9 @@ def time_events(progress: Callable[[float], None]) -> dict[str, tuple[list[float
     loop, names = median(events.timed() for _ in range(ROUNDS)), list(events.variants)
     for turn, _, number in turns(len(names), 1, range(-1, ROUNDS)):
         progress(max(0, turn) / ROUNDS)
-        name = names[number]
-        took, kept = events.variants[name]()
-        spent = took if "kernel" in name else took - loop
+        took, kept = events.variants[name := names[number]]()
         if turn >= 0:  # the round before loads and compiles
+            spent = took if "kernel" in name else took - loop
             figures[name] = ([*figures[name][0], spent / EVENTS], kept)
     return figures
 

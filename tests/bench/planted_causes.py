@@ -50,7 +50,7 @@ from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
 from tests.bench import corpus
-from tests.bench._rounds import command_line, printing
+from tests.bench._rounds import command_line, in_turns, printing
 
 CALLS = 40  # with 20, calls and the exponentials themselves are about as long
 REPLAY = 0.1
@@ -246,14 +246,13 @@ def once(cause: Cause, audio: Sequence[str]) -> StageRow:
 
 
 def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
-    """Plant each cause `tries` times, or those of `only`, in turns: a busy minute does not hit one cause alone."""
+    """Plant each cause `tries` times, or those of `only`, in turns."""
     audio = [str(item.path) for item in corpus.human_speech()]
-    rows: dict[Cause, list[StageRow]] = {cause: [] for cause in CAUSES if not only or cause.name in only}
-    for i in range(tries):
-        for cause, of in rows.items():
-            of.append(once(cause, audio))
-            print(f"try {i + 1} of {tries}: {cause.name}", file=sys.stderr)
-    judged = {cause.name: _judged(cause, of) for cause, of in rows.items()}
+    causes = {cause.name: cause for cause in CAUSES if not only or cause.name in only}
+    rows: dict[str, list[StageRow]] = {name: [] for name in causes}
+    for _, name in in_turns(tries, causes):
+        rows[name].append(once(causes[name], audio))
+    judged = {name: _judged(causes[name], of) for name, of in rows.items()}
     return {"schema": 1, "bench": "planted_causes", "causes": judged}
 
 

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from profiler.errors import BadInput
 from tests.bench import corpus
-from tests.bench._rounds import command_line, printed, printing
+from tests.bench._rounds import command_line, in_turns, printed, printing
 
 Tree = Mapping[str, Any]
 BLOCKS = tuple(f"block={block}" for block in (1, 2, 4, 8, 32, 64))  # the sessions are recorded at 16
@@ -53,19 +52,16 @@ def figures(change: str, trees: Sequence[Tree]) -> dict[str, Any]:
 
 def measure(repeat: int) -> dict[str, Any]:
     """Record a session of each preset and check every change on it, `repeat` times."""
-    if repeat < 1:
-        raise BadInput(f"--repeat must be at least 1 round, not {repeat}.")
     paths = [str(item.path) for item in corpus.human_speech()]
     trees: dict[tuple[str, str], list[Tree]] = {(p, change): [] for p, of in CHANGES.items() for change in of}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
-        for number in range(repeat):
-            for (preset, change), of in trees.items():
-                session = Path(folder) / f"{preset}-{number}.asrs"
-                if not session.exists():
-                    record = f"asrscope run --preset {preset} --set block=16 --out SESSION --json"
-                    printed(record, {"SESSION": session}, ["--audio", *paths])
-                print(f"round {number + 1} of {repeat}: {preset}, {change}", file=sys.stderr)
-                of += printed(f"asrscope whatif SESSION --set {change} --check --json", {"SESSION": session})
+        for number, (preset, change) in in_turns(repeat, trees):
+            session = Path(folder) / f"{preset}-{number}.asrs"
+            if not session.exists():
+                record = f"asrscope run --preset {preset} --set block=16 --out SESSION --json"
+                printed(record, {"SESSION": session}, ["--audio", *paths])
+            check = f"asrscope whatif SESSION --set {change} --check --json"
+            trees[preset, change] += printed(check, {"SESSION": session})
     rows = [{"preset": preset, **figures(change, of)} for (preset, change), of in trees.items()]
     return {"schema": 1, "bench": "whatif_check", "files": len(paths), "repeat": repeat, "rows": rows}
 

@@ -1,7 +1,7 @@
 """Scoring several utterances at once on a device, for the device search to decode together: throughput.
 
-One utterance's block does not fill a device, and each utterance would launch its own kernels. Here the blocks of all go
-up together and are scored as one; the scores stay there, as the device search takes them (`search.device.search`).
+The blocks of all go up together and are scored as one, since one utterance's block does not fill a device; the scores
+stay there, as the device search takes them (`search.device.search`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
 from pipelines.scoring.device.arithmetic import Arithmetic, Placed, of_piece
 from pipelines.scoring.device.buffers import Parameters
 from profiler.arrays import Array
-from profiler.spans import Cost, Recorder
+from profiler.spans import Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,45 +51,27 @@ class Batch:
         self._scores, self._x = (
             device.device_tensor(COMPUTE, (frames, each), torch.float32) for each in (self._arithmetic.n_senones, wide)
         )
-        self._ids: dict[str, int] = {}
-        self.stages(Recorder())
-
-    def stages(self, recorder: Recorder) -> None:
         stages = {GATHER: ("rows",), **self._arithmetic.stages}
+        recorder = Recorder()
         self._ids = {name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()}
 
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages, for calls of BLOCK_FRAMES of each utterance."""
-        row = per(8.0 * self._x.shape[1])
-        gather = self._on.cost({}, row, 8.0 * self._x.numel())
-        frames = self.size * BLOCK_FRAMES
-        return {GATHER: gather, **self._arithmetic.costs(frames, self._on), **self._work.costs()}
-
     def score(self, blocks: Sequence[Array], first_frame: int) -> Tensor:
-        """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there. `blocks`:
-        of each utterance f32 [n and context, dim], n ≤ BLOCK_FRAMES; `frames` are those of the longest, and what lies
-        behind a shorter one's end means nothing. Valid until the next call."""
-        beyond = sum(self.context)
-        if len(blocks) != self.size or any(block.ndim != 2 or len(block) > BLOCK_FRAMES + beyond for block in blocks):
-            raise ValueError(f"expected {self.size} blocks of at most {BLOCK_FRAMES} frames each")
-        work, n = self._work, max(max(len(block) for block in blocks) - beyond, 0)
+        """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there, and valid
+        until the next call. `blocks`: of each utterance f32 [n and context, dim], 1 ≤ n ≤ BLOCK_FRAMES."""
+        work, n = self._work, len(blocks[0]) - sum(self.context)
         # What was uploaded from here before has long been read: the host waits for it.
         work.wait_for(work.mark(COPY), COPY)
         here: Array = self._here.numpy()
-        here[:, : n + beyond] = 0.0
-        for b, block in enumerate(blocks):
-            here[b, : len(block)] = block
+        here[:, : len(blocks[0])] = np.stack(blocks)
         work.then(COMPUTE, COPY)
         work.upload(self._there, self._here, first_frame, n)
         work.then(COPY, COMPUTE)
         scores, x = self._scores[: self.size * n], self._x[: self.size * n]
-        if n:
-            give = of_piece(work, self._ids, first_frame)
-            give(GATHER, partial(self._gather, x, n), n, (self.size * n, 0, 0))
-            self._arithmetic.score(self._parameters.there, x, scores, self._on, give)
+        give = of_piece(work, self._ids, first_frame)
+        give(GATHER, partial(self._gather, x, n), n, (self.size * n, 0, 0))
+        self._arithmetic.score(self._parameters.there, x, scores, self._on, give)
         return scores.view(self.size, n, -1).transpose(0, 1)
 
     def _gather(self, x: Tensor, n: int) -> None:
-        rows, dim = self._there.shape[1], self._arithmetic.dim
-        wide = x.shape[1]
+        rows, dim, wide = self._there.shape[1], self._arithmetic.dim, x.shape[1]
         x.view(self.size, n, wide).copy_(self._there.as_strided((self.size, n, wide), (rows * dim, dim, 1)))
