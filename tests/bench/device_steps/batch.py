@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipelines.config import Config
 
 GATHER = "score.gather"  # the frames of all utterances, each with its context, are put one behind the other
-BLOCK_FRAMES = 64  # frames of each utterance in a call: as many as the device search takes at once
+BLOCK = 64  # frames of each utterance in a call: as many as the device search takes at once
 
 
 class Batch:
@@ -43,11 +43,11 @@ class Batch:
             self._arithmetic = dnn.layers_of(config, model.n_senones, features)
         self.context = self._arithmetic.context
         self._parameters = Parameters(self._arithmetic, self._on, config.placement.pinned)
-        rows = BLOCK_FRAMES + sum(self.context)
+        rows = BLOCK + sum(self.context)
         device, shape = work.device, (size, rows, self._arithmetic.dim)
         self._here = device.host_tensor(shape, torch.float32, pinned=config.placement.pinned)
         self._there = device.device_tensor(COPY, shape, torch.float32)
-        frames, wide = size * BLOCK_FRAMES, (1 + sum(self.context)) * self._arithmetic.dim
+        frames, wide = size * BLOCK, (1 + sum(self.context)) * self._arithmetic.dim
         self._scores, self._x = (
             device.device_tensor(COMPUTE, (frames, each), torch.float32) for each in (self._arithmetic.n_senones, wide)
         )
@@ -55,14 +55,14 @@ class Batch:
         recorder = Recorder()
         self._ids = {name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()}
 
-    def score(self, blocks: Sequence[Array], first_frame: int) -> Tensor:
+    def score(self, features: Sequence[Array], first_frame: int) -> Tensor:
         """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there, and valid
-        until the next call. `blocks`: of each utterance f32 [n and context, dim], 1 ≤ n ≤ BLOCK_FRAMES."""
-        work, n = self._work, len(blocks[0]) - sum(self.context)
+        until the next call. `features`: of each utterance f32 [all frames and context, dim]; a block is scored."""
+        blocks = np.stack([one[first_frame : first_frame + BLOCK + sum(self.context)] for one in features])
+        work, n = self._work, blocks.shape[1] - sum(self.context)
         # What was uploaded from here before has long been read: the host waits for it.
         work.wait_for(work.mark(COPY), COPY)
-        here: Array = self._here.numpy()
-        here[:, : len(blocks[0])] = np.stack(blocks)
+        self._here.numpy()[:, : blocks.shape[1]] = blocks
         work.then(COMPUTE, COPY)
         work.upload(self._there, self._here, first_frame, n)
         work.then(COPY, COMPUTE)

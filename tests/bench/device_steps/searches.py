@@ -28,14 +28,13 @@ from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE, found_words, scored, timed
-from tests.bench.device_steps.batch import Batch
+from tests.bench.device_steps.batch import BLOCK, Batch
 from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK = 64
 ROUNDS = 3
 THREADS_HERE = 2
 PRESETS = ("gmm", "dnn")
@@ -72,7 +71,7 @@ class Prepared:
         self.host_scores = [scored(scorer, one, BLOCK) for one in self.features]
         blocks: list[Tensor] = []
         for at in range(0, frames, BLOCK):
-            there = batch.score(parts_of(self.features, batch, at), at)
+            there = batch.score(self.features, at)
             self.work.wait_for(self.work.mark(COMPUTE), COMPUTE)  # they are filled only then
             blocks.append(there.clone())
         self.scores: Tensor = torch.cat(blocks)
@@ -109,11 +108,6 @@ class Prepared:
         frames = len(self.scores)
         speed, each = frames * size * FRAME_S / seconds, seconds / frames * 1e6
         return {"preset": preset, "at once": size, "× real time": speed, "µs a frame": each}
-
-
-def parts_of(features: list[Array], batch: Batch, at: int) -> list[Array]:
-    """Of each utterance the frames of a block, with their context."""
-    return [one[at : at + BLOCK + sum(batch.context)] for one in features]
 
 
 def unavailable(task: Task, kernel: bool) -> str:
@@ -173,7 +167,7 @@ def scoring(task: Task, kernel: bool = False) -> Result:
             def decode(finder: Any = finder, batch: Batch = batch, features: list[Array] = features) -> None:
                 finder.begin()
                 for at in range(0, len(features[0]) - sum(batch.context), BLOCK):
-                    scores = batch.score(parts_of(features, batch, at), at)
+                    scores = batch.score(features, at)
                     finder.advance(scores, [len(scores)] * finder.batch, at, LANE)
                 for one in finder.utterances:
                     one.words(True)
