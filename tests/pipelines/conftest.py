@@ -94,3 +94,9 @@ def spoken_scores(bundled_speech: Path, request: pytest.FixtureRequest) -> list[
         folder = request.getfixturevalue("shared_audio")
         paths = [folder / "librivox-0870.flac", folder / "goforward.flac"]
     return [scores_of(path) for path in paths]
+
+
+@pytest.fixture(scope="session")
+def files(bundled_speech: Path) -> list[Path]:
+    """A long sentence, and "yes of course"."""
+    return [bundled_speech / "01-slt-morning.flac", bundled_speech / "08-kal16-short.flac"]

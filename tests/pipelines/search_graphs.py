@@ -22,7 +22,7 @@ from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
-from profiler.spans import NullLane
+from profiler.spans import SPAN, NullLane, Recorder
 from tests.graph_fst import fst_of, loopless_of
 from tests.pipelines.whole_runs import model
 
@@ -167,6 +167,17 @@ def decode(decoder, scores, first_frame=0, block=16):
     for at in range(0, len(scores), block):
         decoder.advance(scores[at : at + block], first_frame + at)
     return decoder.finish()
+
+
+def recorded(decoder, scores):
+    """The spans of an utterance in one block, by the names of their stages."""
+    recorder = Recorder()
+    decoder.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    decoder.start(0)
+    decoder.advance(scores, 0, lane)
+    spans = np.frombuffer(lane.take(), SPAN)
+    return {stage.name: spans[spans["stage"] == stage.id] for stage in recorder.stages}
 
 
 def spoken(words):

@@ -61,22 +61,24 @@ def noise(seconds: float, rate: int = 16_000) -> F32:
 # -- the net of hama -------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def hama() -> CtcFrontEnd:
+    return front_end_of()
+
+
 @needs_hama
-def test_the_net_of_hama_scores_as_onnxruntime_does(speech):
-    model = opening.open_model(of())
-    made = opening.front_end(model)
-    assert isinstance(made, CtcFrontEnd)
-    units = made.net.units
+def test_the_net_of_hama_scores_as_onnxruntime_does(speech, hama):
+    units = hama.net.units
     assert (len(units.symbols), units.blank, units.boundary) == (191, 190, 189)
-    session = session_of(made.net.path)
+    session = session_of(hama.net.path)
     for sound in (speech, speech[:-77], speech[:24_000], noise(0.5)):
         length = np.array([len(sound)], np.int64)
         wanted = session.run(None, {"waveform": sound[None], "waveform_lengths": length})[0][0]
-        features = made.features(sound)
-        assert len(features) == made.n_frames(len(sound)) == len(sound) // 160 + 1
+        features = hama.features(sound)
+        assert len(features) == hama.n_frames(len(sound)) == len(sound) // 160 + 1
         np.testing.assert_array_equal(features[::2], wanted)
     # The scorer takes one row for each output.
-    scorer = build_scorer(of(), model)
+    scorer = build_scorer(of(), opening.open_model(of()))
     assert (scorer.n_senones, scorer.subsampling, scorer.lazy) == (191, 2, False)
     rows = [scorer.score(features[at : at + 16], at, NullLane()) for at in range(0, len(features), 16)]
     np.testing.assert_array_equal(np.concatenate(rows), wanted)
@@ -84,34 +86,33 @@ def test_the_net_of_hama_scores_as_onnxruntime_does(speech):
 
 
 @needs_hama
-def test_a_long_sound_is_computed_in_windows(speech):
-    made = front_end_of()
+def test_a_long_sound_is_computed_in_windows(speech, hama):
     sound = np.tile(speech, 40 * 16_000 // len(speech) + 1)[: 40 * 16_000]
-    parts = list(nets.windows(made.net.input, made.n_frames(len(sound))))
+    parts = list(nets.windows(hama.net.input, hama.n_frames(len(sound))))
     assert [(part.first, part.last) for part in parts] == [(0, 1334), (1334, 2668), (2668, 4001)]
     assert [(part.begin, part.end) for part in parts] == [(0, 1438), (1230, 2772), (2564, 4001)]
-    features = made.features(sound)[::2]
-    alone = made.computing.scores(sound[2564 * 160 :])
+    features = hama.features(sound)[::2]
+    alone = hama.computing.scores(sound[2564 * 160 :])
     np.testing.assert_array_equal(features[1334:], alone[52 : 52 + len(features) - 1334])
 
 
 @needs_hama
-def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
-    made, recorder = front_end_of(), Recorder()
-    made.stages(recorder)
+def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech, hama):
+    recorder = Recorder()
+    hama.stages(recorder)
     names = {stage.name: stage.group for stage in recorder.stages}
     assert names["frontend.features"] == "frontend"
     assert {"score.stem", "score.output", *(f"score.backbone {i}" for i in range(11))} <= set(names)
     lane = recorder.lane("decode", decode=True)
-    made.features(speech, 100, lane)
+    hama.features(speech, 100, lane)
     spans = lane.latest(lane.recorded)
-    assert {recorder.stages[int(span["stage"])].name for span in spans} == set(made.stage_ids) - {"frontend.fbank"}
+    assert {recorder.stages[int(span["stage"])].name for span in spans} == set(hama.stage_ids) - {"frontend.fbank"}
     assert (spans["start_ns"][1:] == spans["end_ns"][:-1]).all()
     assert set(spans["first_frame"].tolist()) == {100}
-    assert set(spans["work0"].tolist()) == {len(made.features(speech)[::2])}
-    assert names.keys() - {"frontend.fbank"} == made.costs().keys()
+    assert set(spans["work0"].tolist()) == {len(hama.features(speech)[::2])}
+    assert names.keys() - {"frontend.fbank"} == hama.costs().keys()
     # Operations and bytes follow the outputs of a call.
-    profile = made.profile
+    profile = hama.profile
     costs = profile.costs(1)
     linear, square = (costs[f"score.{name}"].operations["gemm"] for name in ("backbone 3", "export_attn_layers 1"))
     assert linear.per_work[0] > 0 == linear.per_work[1]
@@ -123,8 +124,8 @@ def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
 
 
 @needs_hama
-def test_eight_bit_weights_give_other_scores_of_the_same_speech(speech):
-    plain, small = front_end_of().features(speech)[::2], front_end_of(**{"ctc.dtype": "int8"}).features(speech)[::2]
+def test_eight_bit_weights_give_other_scores_of_the_same_speech(speech, hama):
+    plain, small = hama.features(speech)[::2], front_end_of(**{"ctc.dtype": "int8"}).features(speech)[::2]
     assert not np.array_equal(plain, small)
     assert (plain.argmax(axis=1) == small.argmax(axis=1)).mean() > 0.95
 

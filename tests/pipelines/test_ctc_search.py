@@ -10,7 +10,7 @@ import pytest
 from ctc_nets import UNITS, log_probabilities, recipe
 from hypothesis import given
 from hypothesis import strategies as st
-from search_graphs import settings, spoken
+from search_graphs import recorded, settings, spoken
 
 from app.model import report_lines
 from app.model.report import report
@@ -27,7 +27,6 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.session.reader import Session
-from profiler.spans import SPAN, Recorder
 from tests.each import each
 from tests.pipelines import whole_runs
 from tests.pipelines.ctc_nets import EACH, needs_hama, write
@@ -82,20 +81,9 @@ def test_a_share_of_one_searches_every_frame(graph):
     scores[7:30] = -np.inf
     scores[7:30, UNITS.blank] = 0.0
     assert len(searched(scores)) < 10
-    every, some = spans(graph, 1.0, scores), spans(graph, GAMMA, scores)
+    every, some = (recorded(decoder(graph, share), scores)["search.emit"] for share in (1.0, GAMMA))
     assert some["work0"].sum() < every["work0"].sum() / 3
     assert every["frames"].sum() == some["frames"].sum() == 80
-
-
-def spans(graph: Graph, share: float, scores: np.ndarray) -> np.ndarray:
-    """Those of search.emit."""
-    made, recorder = decoder(graph, share), Recorder()
-    made.stages(recorder)
-    lane = recorder.lane("decode", decode=True)
-    made.start(0)
-    made.advance(scores, 0, lane)
-    found = np.frombuffer(lane.take(), SPAN)
-    return found[found["stage"] == recorder.stage_id("search.emit")]
 
 
 def test_skipping_is_switched_while_an_utterance_runs(graph):

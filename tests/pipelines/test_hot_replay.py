@@ -84,8 +84,10 @@ SPENT = 2 * (3 + 1 + 1 + 1) * 400
 class Rig:
     """A lane with a block of two scoring stages, 1000 ns each, and one of search."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, can: bool = True) -> None:
         self.clock = FakeClock(10**9)
+        self.viterbi: Any = object.__new__(Viterbi)
+        self.viterbi.replay_limits = self.clock, can
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
         self.stages = tuple(self.recorder.stage(f"score.{n}", "scoring") for n in "ab")
@@ -224,23 +226,17 @@ def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch):
     """Where no block hands its scores over, the search would else be kept before every one of them."""
     rig = Rig(0.01)
     rig.scorer.can = False
-    search, keeping = with_search(rig), 90
+    keeping = 90
     monkeypatch.setattr(Search, "keep", lambda self: rig.clock.advance(keeping))
     chosen = 0
     for n in range(DUE + 1000):
-        chosen += rig.plan(search=search) > 0 and n >= DUE
+        chosen += rig.plan(search=rig.viterbi) > 0 and n >= DUE
         assert rig.replay.take(rig.scorer, None, 0, 0) == 0
     spent = keeping * chosen
     assert 0.005 < spent / (1000 * 3000) <= 0.011
 
 
-def with_search(rig: Rig, can: bool = True) -> Any:
-    search = object.__new__(Viterbi)
-    search.replay_limits = rig.clock, can  # type: ignore[attr-defined]
-    return search
-
-
-def planned(rig: Rig, search: Any) -> list[str]:
+def planned(rig: Rig, search: Any = None) -> list[str]:
     """The names of what was replayed of one more block."""
     rig.choose(search)
     rig.take()
@@ -254,38 +250,35 @@ SEARCHED = [f"{REPLAYED}search.emit"]
 def test_what_takes_less_is_replayed_more_often():
     """Three passes over scoring take 2 400 ns, over search 1 500."""
     rig = Rig(0.1)
-    search = with_search(rig)
-    assert [planned(rig, search) for _ in range(6)] == [SCORED, SEARCHED, SEARCHED] * 2
+    assert [planned(rig, rig.viterbi) for _ in range(6)] == [SCORED, SEARCHED, SEARCHED] * 2
     # Where it takes more, the other is.
     rig.scorer.hot_ns = 50
-    found = [planned(rig, search) for _ in range(60)]
+    found = [planned(rig, rig.viterbi) for _ in range(60)]
     assert found[-12:].count(SCORED) > 6 > found[-12:].count(SEARCHED) > 1
 
 
 @each("can", [True, False])
 def test_what_cannot_be_done_again_has_had_its_turn(can):
-    rig = Rig(0.1)
-    search = with_search(rig, can)
-    found = [planned(rig, search) for _ in range(6)]
+    rig = Rig(0.1, can)
+    found = [planned(rig, rig.viterbi) for _ in range(6)]
     assert found == ([SCORED, SEARCHED, SEARCHED] * 2 if can else [SCORED, []] * 3)
     # Where the other is not possible, neither waits for it.
-    assert [planned(rig, None) for _ in range(2)] == [SCORED] * 2
+    assert [planned(rig) for _ in range(2)] == [SCORED] * 2
     rig.scorer.can = False
-    assert [planned(rig, search) for _ in range(2)] == [SEARCHED if can else []] * 2
+    assert [planned(rig, rig.viterbi) for _ in range(2)] == [SEARCHED if can else []] * 2
 
 
 def test_what_was_forgotten_has_not_had_its_turn():
     """Short utterances end between plan and block most of the time, and search would never be replayed."""
     rig = Rig(0.1)
-    search = with_search(rig)
-    rig.choose(search)
+    rig.choose(rig.viterbi)
     rig.replay.forget()
-    assert planned(rig, search) == SCORED
-    rig.choose(search)
+    assert planned(rig, rig.viterbi) == SCORED
+    rig.choose(rig.viterbi)
     rig.replay.forget_search()
-    assert [planned(rig, search) for _ in range(2)] == [SEARCHED] * 2
+    assert [planned(rig, rig.viterbi) for _ in range(2)] == [SEARCHED] * 2
     # Scoring does not depend on what came before the block.
-    rig.choose(search)
+    rig.choose(rig.viterbi)
     rig.replay.forget_search()
     assert rig.take()
     assert rig.scorer.times
@@ -329,8 +322,7 @@ def test_the_search_is_done_again_over_several_frames(block, monkeypatch):
     monkeypatch.setattr(Search, "again", counting)
     rig = Rig(0.1)
     rig.scorer.can = False
-    search = with_search(rig)
-    rig.choose(search)
+    rig.choose(rig.viterbi)
     wanted = -(-hot_replay.FRAMES // block)
     for n in range(wanted):
         assert not seen
@@ -338,6 +330,6 @@ def test_the_search_is_done_again_over_several_frames(block, monkeypatch):
         before = rig.lane.recorded
         rig.take(frame=100 + n * block, scores=np.zeros((block, 3), np.float32))
         if n < wanted - 1:
-            assert rig.plan(3000, before, search) == 0
+            assert rig.plan(3000, before, rig.viterbi) == 0
     assert set(seen) == {(100, wanted * block)}
     assert rig.replayed() == [(SEARCHED[0], 500, 1000 * wanted)]

@@ -75,11 +75,8 @@ def test_a_run_hears_and_scores_the_same_with_replays(quick, short, tmp_path, mo
 # -- lazy scoring in the decode loop ---------------------------------------------------------------
 
 
-FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
-
-
-def run_lazy(config: Config, folder: Path, out: Path | None = None, **changes: Any) -> Outcome:
-    return whole_runs.run(assign(config, changes), [folder / name for name in FILES], out)
+def run_lazy(files: list[Path], out: Path | None = None, **changes: Any) -> Outcome:
+    return whole_runs.run(assign(whole_runs.QUICK, changes), files, out)
 
 
 def words(outcome: Outcome) -> list[str]:
@@ -87,24 +84,24 @@ def words(outcome: Outcome) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(quick: Config, bundled_speech: Path) -> list[str]:
-    return words(run_lazy(quick, bundled_speech))
+def expected(files: list[Path]) -> list[str]:
+    return words(run_lazy(files))
 
 
 @each("block", [1, 16])
-def test_the_words_are_those_of_dense_scoring_at_any_block(quick, bundled_speech, expected, block):
-    assert words(run_lazy(quick, bundled_speech, **{"gmm.senones": "active", "block": block})) == expected
+def test_the_words_are_those_of_dense_scoring_at_any_block(files, expected, block):
+    assert words(run_lazy(files, **{"gmm.senones": "active", "block": block})) == expected
 
 
 @pytest.mark.slow
-def test_words_under_skipping_do_not_depend_on_the_block(quick, bundled_speech):
+def test_words_under_skipping_do_not_depend_on_the_block(files):
     layers = {"gmm.senones": "active-ci", "gmm.ci_beam": 12.0, "frames.skip": 3, "frames.rule": "conditional"}
-    found = [words(run_lazy(quick, bundled_speech, **layers, block=block)) for block in (1, 16, 100)]
+    found = [words(run_lazy(files, **layers, block=block)) for block in (1, 16, 100)]
     assert found[0] == found[1] == found[2]
 
 
-def test_a_lazy_block_leaves_one_span_a_stage_with_the_senones_computed_and_looked_up(quick, bundled_speech, tmp_path):
-    run_lazy(quick, bundled_speech, tmp_path / "lazy.asrs", **{"gmm.senones": "active"})
+def test_a_lazy_block_leaves_one_span_a_stage_with_the_senones_computed_and_looked_up(files, tmp_path):
+    run_lazy(files, tmp_path / "lazy.asrs", **{"gmm.senones": "active"})
     with closing(Session.open(tmp_path / "lazy.asrs")) as session:
         whole_runs.assert_tiled(session)
         names = np.array([session.stages[n].name for n in session.spans["stage"].tolist()])

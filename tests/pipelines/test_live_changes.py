@@ -147,14 +147,13 @@ CODEBOOK = (32, "frames.rule", "conditional"), (48, "frames.skip", 2)
 """Changes of which the second needs a codebook: the rule alone does nothing while every frame is scored."""
 
 
-def run(folder: Path, out: Path, *changes: tuple[int, str, Any], **watched: Callable[[Person], object]) -> Outcome:
+def run(files: list[Path], out: Path, *changes: tuple[int, str, Any], **watched: Callable[[Person], object]) -> Outcome:
     """A run of two files, while which settings change at frames."""
-    files = [folder / name for name in ("01-slt-morning.flac", "08-kal16-short.flac")]
     person = Person(*(ask(*change) for change in changes), **watched)
-    return whole_runs.run(whole_runs.QUICK, files, out, person, transcripts=folder / "transcripts.tsv")
+    return whole_runs.run(whole_runs.QUICK, files, out, person, transcripts=files[0].with_name("transcripts.tsv"))
 
 
-def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
+def test_every_layer_changes_while_it_runs(quick, files, tmp_path):
     changes = (
         (40, "gmm.senones", "active"),
         (80, "frames.skip", 2),
@@ -169,7 +168,7 @@ def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
     rules: list[dict[str, Value]] = [{"gmm.senones": rule} for rule in ("active", "active-ci", "ci")]
     whole_runs.compiled(quick, *rules, {"gmm.selection.enabled": True})
     path = tmp_path / "layers.asrs"
-    assert run(bundled_speech, path, *changes).state == "closed"
+    assert run(files, path, *changes).state == "closed"
     with closing(Session.open(path)) as session:
         markers = [m for m in session.markers if m.kind == "option"]
         assert len(markers) == 9
@@ -189,7 +188,7 @@ def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, bundled_speech, tmp_path, monkeypatch):
+def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, files, tmp_path, monkeypatch):
     whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 2})
     make, gate = frames.Conditional._make, threading.Event()
     monkeypatch.setattr(frames.Conditional, "_make", lambda *about: gate.wait(PATIENCE_S) and make(*about))
@@ -200,7 +199,7 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, bundle
             join_preparing(person)
 
     path = tmp_path / "slow.asrs"
-    run(bundled_speech, path, *CODEBOOK, (64, "block", 8), then=later)
+    run(files, path, *CODEBOOK, (64, "block", 8), then=later)
     with closing(Session.open(path)) as session:
         rule, skip, block = session.markers
         for at_once in (rule, block):
@@ -214,13 +213,13 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, bundle
         assert session.spans["first_frame"][copies].min() >= skip.applied_frame
 
 
-def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(bundled_speech, tmp_path, monkeypatch):
+def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(files, tmp_path, monkeypatch):
     def prepare(*_: Any) -> Any:
         raise OSError("the cache is gone")
 
     monkeypatch.setattr(frames.Conditional, "_make", prepare)
     path = tmp_path / "failed.asrs"
-    assert run(bundled_speech, path, *CODEBOOK, (200, "search.beam", 12.0), then=join_preparing).state == "closed"
+    assert run(files, path, *CODEBOOK, (200, "search.beam", 12.0), then=join_preparing).state == "closed"
     with closing(Session.open(path)) as session:
         (error,) = [m.text for m in session.markers if m.kind == "error"]
         assert error == "frames.skip=2 could not be made ready: the cache is gone"
@@ -229,7 +228,7 @@ def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
         assert session.configs[-1].tree["frames"]["skip"] == 1
 
 
-def test_a_stop_does_not_wait_for_what_is_being_made(bundled_speech, tmp_path, monkeypatch):
+def test_a_stop_does_not_wait_for_what_is_being_made(files, tmp_path, monkeypatch):
     seen: list[str] = []
 
     def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
@@ -238,9 +237,11 @@ def test_a_stop_does_not_wait_for_what_is_being_made(bundled_speech, tmp_path, m
         raise Cancelled
 
     monkeypatch.setattr(frames.Conditional, "_make", prepare)
-    outcome = run(
-        bundled_speech, tmp_path / "a.asrs", *CODEBOOK, then=lambda person: person.frame < 100 or person.stop()
-    )
-    assert outcome.state == "stopped"
+
+    def stop(person: Person) -> None:
+        if person.frame >= 100:
+            person.stop()
+
+    assert run(files, tmp_path / "stopped.asrs", *CODEBOOK, then=stop).state == "stopped"
     assert seen == ["cancelled"]
     assert not [t for t in threading.enumerate() if t.name.startswith("preparing")]

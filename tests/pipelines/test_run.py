@@ -25,11 +25,6 @@ from tests.pipelines.whole_runs import Person, ask, assert_tiled, compiled, run
 
 
 @pytest.fixture(scope="module")
-def files(bundled_speech: Path) -> list[Path]:
-    return [bundled_speech / name for name in ("01-slt-morning.flac", "08-kal16-short.flac")]
-
-
-@pytest.fixture(scope="module")
 def recorded(
     quick: Config, files: list[Path], bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Outcome, Path]:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -193,3 +194,61 @@ def test_a_full_disk_is_said_with_the_folder(recipe, tmp_path, cache, monkeypatc
     said = json.loads(line)["error"]
     assert said.startswith(f"No space left on device (the cache folder {cache.parent} has ")
     assert "set ASRSCOPE_CACHE" in said
+
+
+# -- the child that builds -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_second_time_comes_from_the_cache(recipe, cache):
+    steps, again = [], []
+    path, _ = graphs.obtain(recipe, lambda *step: steps.append(step))
+    assert [p.name for p in cache.iterdir()] == [path.name]
+    stages, fractions = zip(*steps, strict=True)
+    assert len(steps) > 8
+    assert list(fractions) == sorted(fractions)
+    assert stages[0].startswith("building graph: ")
+    assert graphs.obtain(recipe, lambda *step: again.append(step))[0] == path
+    assert again == []
+    for change in ({"bigrams": 5}, {"transition_scale": 0.9}):
+        assert store.key(replace(recipe, **change)) != store.key(recipe)
+    with open(recipe.dictionary, "a") as more:
+        more.write("yes Y EH S\n")
+    assert store.key(recipe) not in path.name
+
+
+def test_the_child_ends_with_its_parent(recipe, tmp_path):
+    given, out = tmp_path / "recipe.json", tmp_path / "out"
+    given.write_text(json.dumps(recipe.as_dict()))
+    command = [sys.executable, "-m", "pipelines.search.graph.compile", str(out), str(given)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        # As if the parent had been killed: its end of the pipe closes.
+        child.stdin.close()
+        assert child.wait(timeout=PATIENCE_S) == 3
+    assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory")
+def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(recipe, cache, monkeypatch):
+    code = (
+        "import psutil, pipelines.search.graph.compile as c;"
+        "c.MEMORY_BYTES = psutil.Process().memory_info().vms + (12 << 20); raise SystemExit(c.main())"
+    )
+    started = graphs.children.python
+    monkeypatch.setattr(graphs.children, "python", lambda _m, _name, *words: started("-c", code, *words))
+    with pytest.raises(GraphError, match=r"over 4\.3 GB to compile; fewer words \(graph"):
+        graphs.obtain(recipe)
+    assert list(cache.iterdir()) == []
+
+
+def test_old_build_folders_are_swept(recipe, cache):
+    cache.mkdir(parents=True)
+    old, new = cache / ".build-old", cache / ".build-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "graph").write_bytes(b"half")
+    ago = time.time() - 2 * kept.STALE_S
+    os.utime(old, (ago, ago))
+    graphs.obtain(recipe)
+    assert not old.exists()
+    assert new.exists()

@@ -1,11 +1,5 @@
 """Compiled graphs against what they are made from, and the cache around them."""
 
-import json
-import os
-import subprocess
-import sys
-import time
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -13,16 +7,11 @@ import numpy as np
 import pytest
 from search_graphs import QUIET, TOY_WORDS, backed_off, best_path, full_dictionary, model, toy_language, toy_recipe
 
-from pipelines.search.graph import cache as store
-from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import DictionaryEntries, language
-from pipelines.search.graph.wfst import GraphError
-from profiler.files import cache as kept
 from tests.each import each
 from tests.pipelines.whole_runs import quiet
-from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -123,65 +112,3 @@ def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):
     prob = {w: toy.log_prob[0][i] for i, w in enumerate(toy.words)}
     assert words.words() == sorted(TOY_WORDS, key=lambda w: -prob[w])[:5]
     assert lm.counts == (7, 4)
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "graphs"
-
-
-@pytest.mark.slow
-def test_the_second_time_comes_from_the_cache(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    steps, again = [], []
-    path, _ = graphs.obtain(recipe, lambda *step: steps.append(step))
-    assert [p.name for p in cache.iterdir()] == [path.name]
-    stages, fractions = zip(*steps, strict=True)
-    assert len(steps) > 8
-    assert list(fractions) == sorted(fractions)
-    assert stages[0].startswith("building graph: ")
-    assert graphs.obtain(recipe, lambda *step: again.append(step))[0] == path
-    assert again == []
-    for change in ({"bigrams": 5}, {"transition_scale": 0.9}):
-        assert store.key(replace(recipe, **change)) != store.key(recipe)
-    with (tmp_path / "toy" / "toy.dict").open("a") as more:
-        more.write("yes Y EH S\n")
-    assert store.key(recipe) not in path.name
-
-
-def test_the_child_ends_with_its_parent(tmp_path):
-    given, out = tmp_path / "recipe.json", tmp_path / "out"
-    given.write_text(json.dumps(toy_recipe(tmp_path / "toy").as_dict()))
-    command = [sys.executable, "-m", "pipelines.search.graph.compile", str(out), str(given)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        # As if the parent had been killed: its end of the pipe closes.
-        child.stdin.close()
-        assert child.wait(timeout=PATIENCE_S) == 3
-    assert not out.exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory")
-def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(tmp_path, cache, monkeypatch):
-    code = (
-        "import psutil, pipelines.search.graph.compile as c;"
-        "c.MEMORY_BYTES = psutil.Process().memory_info().vms + (12 << 20); raise SystemExit(c.main())"
-    )
-    started = graphs.children.python
-    monkeypatch.setattr(graphs.children, "python", lambda _m, _name, *words: started("-c", code, *words))
-    with pytest.raises(GraphError, match=r"over 4\.3 GB to compile; fewer words \(graph"):
-        graphs.obtain(toy_recipe(tmp_path / "toy"))
-    assert list(cache.iterdir()) == []
-
-
-def test_old_build_folders_are_swept(tmp_path, cache):
-    cache.mkdir(parents=True)
-    old, new = cache / ".build-old", cache / ".build-new"
-    for folder in (old, new):
-        folder.mkdir()
-        (folder / "graph").write_bytes(b"half")
-    ago = time.time() - 2 * kept.STALE_S
-    os.utime(old, (ago, ago))
-    graphs.obtain(toy_recipe(tmp_path / "toy"))
-    assert not old.exists()
-    assert new.exists()

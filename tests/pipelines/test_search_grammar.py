@@ -170,14 +170,11 @@ def test_shipped_grammars_are_found_by_name(tmp_path):
         recipe_of(GraphConfig(grammar=str(tmp_path / "none.gram")), model())
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.data())
-def test_a_grammar_leaves_settings_of_language_models_out(data):
-    fields = {"order": (1, 2, 3), "bigrams": (5, 7), "trigrams": (5, 7), "vocabulary": (5, 7)}
-    changes = {k: data.draw(st.sampled_from(v)) for k, v in fields.items()}
-    plain = recipe_of(GraphConfig(grammar="digits"), model())
-    assert recipe_of(GraphConfig(grammar="digits", **changes), model()) == plain
-    unigram = recipe_of(GraphConfig(**(changes | {"order": 1, "vocabulary": 9})), model())
+def test_a_grammar_leaves_settings_of_language_models_out():
+    changes = {"order": 1, "bigrams": 7, "trigrams": 5, "vocabulary": 9}
+    plain, changed = (recipe_of(GraphConfig(grammar="digits", **more), model()) for more in ({}, changes))
+    assert changed == plain
+    unigram = recipe_of(GraphConfig(**changes), model())
     assert unigram == recipe_of(GraphConfig(order=1, vocabulary=9, pruning="count"), model())
 
 

@@ -28,16 +28,13 @@ from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.pipelines import whole_runs
 
-FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
+
+def run(files: list[Path], out: Path | None, settings: dict[str, Any]) -> Outcome:
+    return whole_runs.run(assign(presets.load("gmm-quick").config, settings), files, out)
 
 
-def run(folder: Path, out: Path | None, settings: dict[str, Any]) -> Outcome:
-    config = assign(presets.load("gmm-quick").config, settings)
-    return whole_runs.run(config, [folder / name for name in FILES], out)
-
-
-def test_alternatives_are_kept_with_the_session(bundled_speech, tmp_path):
-    outcome = run(bundled_speech, tmp_path / "run.asrs", {"search.nbest": 3})
+def test_alternatives_are_kept_with_the_session(files, tmp_path):
+    outcome = run(files, tmp_path / "run.asrs", {"search.nbest": 3})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         rows = report.report(session)["utterances"]
         assert "search.lattice" in {stage.name for stage in session.stages.values()}
@@ -49,16 +46,16 @@ def test_alternatives_are_kept_with_the_session(bundled_speech, tmp_path):
         assert len(row["confidences"]) == len(row["hypothesis"].split())
         assert all(0.0 < c <= 1.0 for c in row["confidences"])
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
-    plain = run(bundled_speech, None, {}).result.utterances
+    plain = run(files, None, {}).result.utterances
     assert all(u.alternatives is None for u in plain)
     assert "nbest" not in report.utterance(plain[0], None)
 
 
 @pytest.mark.slow
 @mock.patch.multiple(workspace, FIRST_HISTORY=1 << 12, FEW_ENTRIES=1 << 12, MAX_HISTORY=1 << 16)
-def test_a_lattice_without_room_is_reported(bundled_speech, tmp_path):
+def test_a_lattice_without_room_is_reported(files, tmp_path):
     wide = {"search.nbest": 3, "search.lattice_beam": 20.0}
-    outcome = run(bundled_speech, tmp_path / "run.asrs", wide)
+    outcome = run(files, tmp_path / "run.asrs", wide)
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         said = [marker.text for marker in session.markers]
     for decoded in outcome.result.utterances:
@@ -67,9 +64,9 @@ def test_a_lattice_without_room_is_reported(bundled_speech, tmp_path):
 
 
 @each("target, lowest", [(0.001, True), (10.0, False)])
-def test_the_adaptive_beam_is_recorded(bundled_speech, tmp_path, target, lowest):
+def test_the_adaptive_beam_is_recorded(files, tmp_path, target, lowest):
     # Of few tokens min_active keeps those beyond the beam: how many there are depends on how fast the machine is now.
-    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": target, "search.min_active": 0})
+    run(files, tmp_path / "run.asrs", {"search.target_rtf": target, "search.min_active": 0})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         times, beams = session.samples("search.beam")
         _, cutoffs = session.samples("search.cutoff")
@@ -83,7 +80,7 @@ def test_the_adaptive_beam_is_recorded(bundled_speech, tmp_path, target, lowest)
     assert (cutoffs <= widest + 1e-3).all()
 
 
-def test_an_utterance_in_which_no_token_survives_is_marked(bundled_speech, tmp_path, monkeypatch):
+def test_an_utterance_in_which_no_token_survives_is_marked(files, tmp_path, monkeypatch):
     advance = Viterbi.advance
 
     def deadly(self: Viterbi, scores: Any, first_frame: int, *rest: Any) -> None:
@@ -91,7 +88,7 @@ def test_an_utterance_in_which_no_token_survives_is_marked(bundled_speech, tmp_p
         advance(self, np.full_like(scores, -np.inf) if dead else scores, first_frame, *rest)
 
     monkeypatch.setattr(Viterbi, "advance", deadly)
-    decoded = run(bundled_speech, tmp_path / "run.asrs", {}).result.utterances
+    decoded = run(files, tmp_path / "run.asrs", {}).result.utterances
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         texts = [m.text for m in session.markers if m.kind == "error"]
     assert texts == [f"{u.name}: no token survived; the hypothesis ends there." for u in decoded]

@@ -130,17 +130,6 @@ class Journal(NullWriter):
         self.partials.append((self.clock.now, str(about[1])))
 
 
-class Waiting(Control):
-    """Moves the clock where somebody sleeps."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__()
-        self.clock = clock
-
-    def sleep_until(self, deadline_ns: int) -> None:
-        self.clock.now = max(self.clock.now, deadline_ns)
-
-
 @pytest.fixture(scope="module")
 def made(quick: Config) -> tuple[FakeClock, Recorder, Recogniser]:
     clock = FakeClock(5_000 * MS)
@@ -167,8 +156,9 @@ def decoded(
 
         monkeypatch.setattr(Blocks, "decode", slow)
         recogniser.config = assign(recogniser.config, {"pace": pace, "stream.chunk_ms": CHUNK_MS, **settings})
-        journal = Journal(clock)
-        decoder = Decoder(recogniser, recorder, NullLane(), journal, Waiting(clock))
+        journal, control = Journal(clock), Control()
+        monkeypatch.setattr(control, "sleep_until", lambda ns: clock.advance(max(0, ns - clock.now)))
+        decoder = Decoder(recogniser, recorder, NullLane(), journal, control)
         decoder.run([Item("a", path or short, None)])
         return journal
 

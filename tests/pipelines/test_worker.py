@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -122,44 +123,35 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(selection_compiled, 
         assert session.configs[-1].tree["gmm"]["selection"]["enabled"] is True
 
 
-class Compiling:
-    """An order of a run whose preparation looks at no request, as when numba compiles."""
-
-    about: Mapping[str, Any] = {}
-
-    def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), threading.Event()
-
-    def prepare(self, recogniser: object, build: object) -> None:
-        self.begun.set()
-        self.released.wait()
-
-    def run(self, decoder: object, items: object, journal: object) -> None:
-        """Nothing is decoded."""
-
-
 @pytest.mark.slow
-def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(bundled_speech, tmp_path, monkeypatch):
-    order, out = Compiling(), tmp_path / "a.asrs"
+def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(short, tmp_path, monkeypatch):
+    begun, released, out = threading.Event(), threading.Event(), tmp_path / "a.asrs"
+
+    def prepare(*_: object) -> None:
+        """Looks at no request, as when numba compiles."""
+        begun.set()
+        released.wait()
+
+    order = SimpleNamespace(about={}, prepare=prepare, run=lambda *_: None)
     monkeypatch.setattr(session_run, "execute", partial(session_run.execute, order=order))
     made = worker.Worker(io.StringIO())
-    made._obey(order_of(out, bundled_speech / "08-kal16-short.flac"))
-    order.begun.wait()
+    made._obey(order_of(out, short))
+    begun.wait()
     assert made.end()
     assert state(out) == "stopped"
     assert not any(side.exists() for side in own_files(out)[1:3])
-    order.released.set()  # otherwise the process would end here
+    released.set()  # otherwise the process would end here
     assert made._thread is not None
     made._thread.join()
 
 
 @pytest.mark.slow
-def test_it_can_run_again_after_an_error(window, bundled_speech, tmp_path):
+def test_it_can_run_again_after_an_error(window, short, tmp_path):
     window.say(do="start", config={}, audio=[str(tmp_path / "none.wav")], out=str(tmp_path / "a"))
     assert "none.wav" in window.hear("error")["message"]
     window.say(do="start", config={"colour": 1}, audio=[], out=str(tmp_path / "a.asrs"))
     assert "colour" in window.hear("error")["message"]
-    start(window, tmp_path / "b.asrs", bundled_speech / "08-kal16-short.flac")
+    start(window, tmp_path / "b.asrs", short)
     assert window.hear("finished")["state"] == "closed"
 
 
