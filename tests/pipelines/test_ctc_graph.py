@@ -15,7 +15,7 @@ from search_graphs import decode, settings, spoken
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.ctc.layouts import Units
 from pipelines.models.dictionary import DictionaryError
-from pipelines.search.graph import openfst, wfst
+from pipelines.search.graph import openfst
 from pipelines.search.graph.ctc import compile, g2p, lexicon, topologies
 from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, GraphError
@@ -85,16 +85,6 @@ def test_the_standard_topology_keeps_equal_units_apart_and_others_do_not(made):
     says = {topology: heard(made["H", topology][0], loud([1, 1, 1])) for topology in TOPOLOGIES}
     assert says == {"standard": ["a"], "compact": ["a"], "minimal": ["a", "a", "a"]}
     assert heard(made["H", "standard"][0], loud([1, UNITS.blank, 1])) == ["a", "a"]
-
-
-def test_a_kept_graph_is_the_one_that_was_kept(made, tmp_path):
-    graph = made["HLG", "standard"][0]
-    wfst.save(graph, tmp_path / "a")
-    again = wfst.load(tmp_path / "a")
-    assert again.blank == UNITS.blank == graph.blank
-    assert again.words == graph.words
-    with pytest.raises(GraphError, match="its blank is none of its senones"):
-        Graph(**{**vars(graph), "blank": 5})
 
 
 def test_a_graph_with_too_many_arcs_is_refused(monkeypatch, tmp_path):

@@ -17,7 +17,6 @@ from app.model.report import report
 from pipelines.config import Config, assign, presets
 from pipelines.experiments import explain, perturb
 from pipelines.experiments.rerun import Stretch
-from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.run.playlist import Item
 from pipelines.run.session_run import Outcome
 from pipelines.search.graph.ctc import compile
@@ -180,12 +179,6 @@ def test_a_report_has_the_operators_and_counts_units_by_output(decoded):
     outputs = -(-track.n_frames // 2)
     assert tree["shares"]["senones_asked"] == pytest.approx(looked_up / (191 * outputs), rel=0.01)
     assert tree["latency"]["context_frames"] is None
-
-
-@needs_hama
-def test_a_stream_is_refused(bundled_speech):
-    with pytest.raises(FeatureParameterError, match="needs the whole utterance"):
-        whole_runs.run(config(**{"stream.chunk_ms": 200}), [bundled_speech / NUMBERS])
 
 
 @pytest.mark.slow

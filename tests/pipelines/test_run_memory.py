@@ -39,7 +39,7 @@ PLANTED = 10_000_000
 
 class Rig:
     def __init__(self, config: Config) -> None:
-        self.recorder, self.decoder = Recorder(), SimpleNamespace(features=())
+        self.recorder, self.decoder = Recorder(), SimpleNamespace(features=[])
         self.recogniser = build(config, self.recorder, NullLane(), quiet, never)
         given: Any = (self.decoder, self.recorder, SimpleNamespace(), SimpleNamespace())
         self.memory = RunMemory([self.recogniser], *given)
@@ -53,37 +53,32 @@ def rig(quick: Config) -> Rig:
     return Rig(assign(quick, {"search.lattice": True}))
 
 
-def hold(owner: object, planted: object) -> Callable[[], None]:
-    """Make `owner` hold it, past the frozen dataclass of a graph; returns what undoes it."""
-    object.__setattr__(owner, "planted", planted)
-    return lambda: object.__delattr__(owner, "planted")
-
-
-def features(rig: Rig, planted: object) -> Callable[[], None]:
-    rig.decoder.features = (planted,)
-    return lambda: setattr(rig.decoder, "features", ())
-
-
-PLANT: dict[str, Callable[[Rig, object], Callable[[], object]]] = {
-    "model": lambda rig, planted: hold(rig.recogniser.scorer, planted),
-    "graph": lambda rig, planted: hold(rig.recogniser.search.graph, planted),
-    "tokens": lambda rig, planted: hold(rig.recogniser.search, planted),
-    "lattice": lambda rig, planted: (rig.recogniser.search.nbest.append(planted), rig.recogniser.search.nbest.clear)[1],
-    "frontend": features,
-    "recorder": lambda rig, planted: hold(rig.recorder, planted),
+OWNERS: dict[str, Callable[[Rig], Any]] = {
+    "model": lambda rig: rig.recogniser.scorer,
+    "graph": lambda rig: rig.recogniser.search.graph,
+    "tokens": lambda rig: rig.recogniser.search,
+    "lattice": lambda rig: rig.recogniser.search.nbest,
+    "frontend": lambda rig: rig.decoder.features,
+    "recorder": lambda rig: rig.recorder,
 }
 
 
 @needs_pages
-@each("component", PLANT)
+@each("component", OWNERS)
 def test_a_component_that_holds_10_mb_more_is_named(rig, component):
-    before = rig.used()
-    assert before.keys() == PLANT.keys()
-    undo = PLANT[component](rig, np.ones(PLANTED, np.uint8))
+    before, owner, planted = rig.used(), OWNERS[component](rig), np.ones(PLANTED, np.uint8)
+    assert before.keys() == OWNERS.keys()
+    if isinstance(owner, list):
+        owner.append(planted)
+    else:
+        object.__setattr__(owner, "planted", planted)  # past the frozen dataclass of a graph
     grown = {name: size - before[name] for name, size in rig.used().items()}
     assert grown.pop(component) == pytest.approx(PLANTED, rel=0.01)
     assert max(map(abs, grown.values())) < PLANTED / 100
-    undo()
+    if isinstance(owner, list):
+        owner.clear()
+    else:
+        object.__delattr__(owner, "planted")
     assert rig.used()[component] == pytest.approx(before[component], abs=PLANTED / 100)
 
 

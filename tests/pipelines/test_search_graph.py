@@ -28,12 +28,12 @@ def path(tmp_path_factory):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 100_000))
 def test_save_and_load(path, seed):
-    graph = random_graph(seed, all_final=False)
+    graph = dataclasses.replace(random_graph(seed, all_final=False), blank=seed % 7)
     save(graph, path)
     again = load(path)
     for name, _ in ARRAYS:
         np.testing.assert_array_equal(getattr(again, name), getattr(graph, name))
-    for name in ("start", "n_epsilon_states", "words", "n_arcs"):
+    for name in ("start", "n_epsilon_states", "words", "n_arcs", "blank"):
         assert getattr(again, name) == getattr(graph, name)
 
 
@@ -152,6 +152,8 @@ def test_arrays_that_lead_nowhere_are_refused():
     last = np.array([0, 3, 3, 3, 3, 3], np.int32)
     with pytest.raises(GraphError, match="pronunciations"):
         dataclasses.replace(random_graph(3, all_final=False), pron_first=last, phone_first=starts)
+    with pytest.raises(GraphError, match="its blank is none of its senones"):
+        dataclasses.replace(random_graph(3, all_final=False), blank=7)
     with pytest.raises(ArrayError, match="not a rising list"):
         check_offsets("starts", starts, 0)
     # Of transducers.
