@@ -117,10 +117,12 @@ def test_other_parameters_equal_pocketsphinx(changes, tmp_path):
 
 
 def test_mean_and_differences_against_a_plain_reference():
-    utterance = done(speech())
+    utterance = done(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:]]))
     static = utterance.cepstra.astype(np.float64)
-    static = static - static[static[:, 0] >= 0].mean(axis=0)
-    padded = np.concatenate([np.repeat(static[:1], 3, 0), static, np.repeat(static[-1:], 3, 0)])
+    silent = static[:, 0] < 0  # frames without energy do not count for the mean
+    assert silent.sum() > 90
+    static -= static[~silent].mean(axis=0)
+    padded = np.pad(static, ((3, 3), (0, 0)), mode="edge")
 
     def shifted(shift: int) -> np.ndarray:
         return padded[3 + shift : 3 + shift + len(static)]
@@ -131,13 +133,6 @@ def test_mean_and_differences_against_a_plain_reference():
     assert utterance.features.shape == (len(static), 39)
     assert utterance.features.dtype == np.float32
     assert np.abs(utterance.features - expected).max() <= 5e-5
-
-
-def test_frames_without_energy_do_not_count_for_the_mean():
-    utterance = done(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:24_000]]))
-    silent = utterance.cepstra[:, 0] < 0
-    assert silent.sum() > 90
-    assert np.abs(utterance.features[~silent, :13].mean(axis=0)).max() < 1e-4
 
 
 @settings(deadline=None, max_examples=25)
