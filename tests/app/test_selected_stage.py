@@ -1,6 +1,8 @@
 """One stage is chosen for all views: choosing it in any of them shows it in all the others that have it."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -15,54 +17,10 @@ from app.model.playhead import Playhead
 from app.model.statistics import WHOLE
 from app.model.time_axis import TimeAxis
 from app.pictures.request import PictureRequest, extent_of
-from app.views.breakdown import BreakdownView
-from app.views.faster import WHAT, FasterView
-from app.views.memory_ladder import MemoryLadderView
-from app.views.roofline import RooflineView
-from app.views.statistics import StatisticsView
+from app.views import create
+from app.views.faster import WHAT
 from profiler.costs import Cost, Linear
 from tests.each import each
-
-
-class Views:
-    """The views that show a stage, on one axis."""
-
-    def __init__(self, qtbot: QtBot) -> None:
-        self.axis = axis = TimeAxis()
-        self.playhead = Playhead(axis)
-        self.all = (
-            BreakdownView(axis),
-            StatisticsView(axis),
-            FasterView(axis),
-            RooflineView(axis),
-            MemoryLadderView(axis),
-        )
-        self.breakdown, self.statistics, self.faster, self.roofline, self.memory = self.all
-        for view in self.all:
-            qtbot.addWidget(view)
-            view.resize(900, 700)
-            view.show()
-            self.playhead.changed.connect(view.update_snapshot)
-            self.playhead.closed.connect(view.clear)
-
-    def visible_stages(self) -> dict[str, str]:
-        """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
-        settle()
-        model = self.statistics.model()
-        assert model.name == self.statistics.stage.currentData()
-        return {
-            "breakdown": self.breakdown.tree.explained().name,
-            "statistics": model.name,
-            "faster": self.faster.tree.currentItem().text(WHAT),
-            "roofline": self.roofline.plot.marked.name,
-            "memory": self.memory.plot.marked.name,
-        }
-
-    def click(self, qtbot: QtBot, plot: StillPlot, name: str) -> None:
-        """Click the place of a stage in a plot."""
-        plot.settle()
-        at = next(spot.place.center().toPoint() for spot in plot._spots if spot.name == name)
-        qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=at)
 
 
 def click_row(qtbot: QtBot, tree: QTreeWidget, name: str) -> None:
@@ -70,6 +28,52 @@ def click_row(qtbot: QtBot, tree: QTreeWidget, name: str) -> None:
     tree.scrollToItem(row)
     at = QPoint(30, tree.visualItemRect(row).center().y())
     qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+def click_spot(qtbot: QtBot, plot: StillPlot, name: str) -> None:
+    plot.settle()
+    at = next(spot.place.center().toPoint() for spot in plot._spots if spot.name == name)
+    qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+CHOOSE: dict[str, Callable[[Any, QtBot, str], None]] = {
+    "breakdown": lambda view, qtbot, name: click_row(qtbot, view.tree, name),
+    "statistics": lambda view, _, name: view.stage.setCurrentIndex(view.stage.findData(name)),
+    "faster": lambda view, qtbot, name: click_row(qtbot, view.tree, name),
+    "roofline": lambda view, qtbot, name: click_spot(qtbot, view.plot, name),
+    "memory": lambda view, qtbot, name: click_spot(qtbot, view.plot, name),
+}
+"""How a stage is chosen in each of the views that show one."""
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "breakdown": lambda view: view.tree.explained().name,
+    "statistics": lambda view: view.model().name,
+    "faster": lambda view: view.tree.currentItem().text(WHAT),
+    "roofline": lambda view: view.plot.marked.name,
+    "memory": lambda view: view.plot.marked.name,
+}
+
+
+class Views:
+    """These views on one axis."""
+
+    def __init__(self, qtbot: QtBot, path: Path) -> None:
+        self.axis = TimeAxis()
+        self.playhead = Playhead(self.axis)
+        self.of = {name: create(name, self.axis) for name in CHOOSE}
+        for view in self.of.values():
+            qtbot.addWidget(view)
+            view.resize(900, 700)
+            view.show()
+            self.playhead.changed.connect(view.update_snapshot)
+            self.playhead.closed.connect(view.clear)
+        self.playhead.open(path)
+        for view in self.of.values():
+            view.settle()
+
+    def shown(self) -> dict[str, str]:
+        """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
+        settle()
+        return {name: SHOWN[name](view) for name, view in self.of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -85,42 +89,30 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def views(qtbot, path):
-    made = Views(qtbot)
-    made.playhead.open(path)
-    for view in made.all:
-        view.settle()
-    return made
-
-
-CHOOSE: dict[str, Callable[[Views, QtBot, str], None]] = {
-    "breakdown": lambda v, qtbot, name: click_row(qtbot, v.breakdown.tree, name),
-    "statistics": lambda v, _, name: v.statistics.stage.setCurrentIndex(v.statistics.stage.findData(name)),
-    "faster": lambda v, qtbot, name: click_row(qtbot, v.faster.tree, name),
-    "roofline": lambda v, qtbot, name: v.click(qtbot, v.roofline.plot, name),
-    "memory": lambda v, qtbot, name: v.click(qtbot, v.memory.plot, name),
-}
+    return Views(qtbot, path)
 
 
 def test_a_stage_chosen_in_one_view_is_chosen_in_all(views, qtbot):
-    default = views.visible_stages()
+    default = views.shown()
     assert default["statistics"] == WHOLE
     for at, (view, choose) in enumerate(CHOOSE.items()):
         name = ("search.prune", "score.gaussians")[at % 2]
-        choose(views, qtbot, name)
-        assert views.visible_stages() == dict.fromkeys(views.visible_stages(), name), view
-        assert name in views.breakdown.panel.text
-    views.statistics.stage.setCurrentIndex(0)
+        choose(views.of[view], qtbot, name)
+        assert views.shown() == dict.fromkeys(CHOOSE, name), view
+        assert views.of["statistics"].stage.currentData() == name
+        assert name in views.of["breakdown"].panel.text
+    views.of["statistics"].stage.setCurrentIndex(0)
     assert views.axis.stage is None
-    assert views.visible_stages() == default
+    assert views.shown() == default
 
 
 def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views):
-    default = views.visible_stages()
+    default = views.shown()
     views.axis.choose_stage("scoring")
-    assert views.visible_stages() == default | {"breakdown": "scoring"}
+    assert views.shown() == default | {"breakdown": "scoring"}
     views.axis.choose_stage("no such stage")
-    assert views.visible_stages() == default
-    for view in views.all:
+    assert views.shown() == default
+    for view in views.of.values():
         view.draw(views.playhead.snapshot())
         view.settle()
     assert views.axis.stage == "no such stage"
@@ -132,7 +124,7 @@ def test_another_session_has_no_stage_and_the_same_one_keeps_it(views, tmp_path)
     assert views.axis.stage == "search.prune"
     views.playhead.open(write_sample(tmp_path / "b.asrs", frames=256, utterance_frames=256))
     assert views.axis.stage is None
-    assert views.visible_stages()["statistics"] == WHOLE
+    assert views.shown()["statistics"] == WHOLE
     views.playhead.close()
 
 
@@ -158,7 +150,7 @@ def test_a_picture_has_the_stage_in_every_view(path, qapp, monkeypatch):
     wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
     made = views_of(path, wanted, monkeypatch)
     assert {name: view.axis.stage for name, view in made.items()} == dict.fromkeys(CHOOSE, "search.prune")
-    assert made["faster"].tree.currentItem().text(WHAT) == "search.prune"
+    assert SHOWN["faster"](made["faster"]) == "search.prune"
 
 
 def test_a_low_picture_begins_with_the_first_group(path, qapp, monkeypatch):

@@ -11,20 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from PySide6 import QtGui
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import (
-    QBrush,
-    QColor,
-    QFontMetricsF,
-    QPaintDevice,
-    QPaintEngine,
-    QPaintEngineState,
-    QPainter,
-    QPolygonF,
-    QRegion,
-    QTextItem,
-    QTransform,
-)
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QTabBar, QToolButton, QWidget
 
 from app.style.plain_text import Elided
@@ -35,7 +23,7 @@ CUT = 2.0  # Pixels of a text that may be missing at an edge
 
 CHANGES = ("DirtyTransform", "DirtyBrush", "DirtyPen", "DirtyClipRegion", "DirtyClipPath")
 # As integers: Python's flags take longer than what is painted between two of them.
-TRANSFORM, BRUSH, PEN, CLIP_REGION, CLIP_PATH = (getattr(QPaintEngine.DirtyFlag, name).value for name in CHANGES)
+TRANSFORM, BRUSH, PEN, CLIP_REGION, CLIP_PATH = (getattr(QtGui.QPaintEngine.DirtyFlag, name).value for name in CHANGES)
 
 
 @dataclass(frozen=True)
@@ -44,7 +32,7 @@ class Text:
 
     text: str
     ink: QRectF  # Upright, around the ink, in coordinates of the outermost widget
-    shape: QPolygonF  # The same as it lies, where the text is turned
+    shape: QtGui.QPolygonF  # The same as it lies, where the text is turned
     seen: QRectF  # The part of it that nothing cuts off
     where: str  # Class and object name of the widget
     across: bool  # What is cut off at a side can be scrolled to
@@ -55,32 +43,32 @@ class Text:
         return f"“{self.text}” at ({x}, {y})–({right}, {bottom}) in {self.where}"
 
 
-class _Engine(QPaintEngine):
+class _Engine(QtGui.QPaintEngine):
     """Keeps texts; draws nothing."""
 
     def __init__(self) -> None:
-        super().__init__(QPaintEngine.PaintEngineFeature.AllFeatures)
-        self.found: list[tuple[str, QPolygonF, QRectF | None]] = []
-        self._transform = QTransform()
+        super().__init__(QtGui.QPaintEngine.PaintEngineFeature.AllFeatures)
+        self.found: list[tuple[str, QtGui.QPolygonF, QRectF | None]] = []
+        self._transform = QtGui.QTransform()
         self._clip: QRectF | None = None
-        self._brush = QBrush()
-        self._pen = QColor()
+        self._brush = QtGui.QBrush()
+        self._pen = QtGui.QColor()
 
     def begin(self, *_: object) -> bool:
         return True
 
     end = begin
 
-    def type(self) -> QPaintEngine.Type:
+    def type(self) -> QtGui.QPaintEngine.Type:
         # As into a picture: what is kept as pixels on a screen is written out.
-        return QPaintEngine.Type.Picture
+        return QtGui.QPaintEngine.Type.Picture
 
-    def updateState(self, state: QPaintEngineState) -> None:
+    def updateState(self, state: QtGui.QPaintEngineState) -> None:
         changed = state.state().value
         if changed & TRANSFORM:
-            self._transform = QTransform(state.transform())
+            self._transform = QtGui.QTransform(state.transform())
         if changed & BRUSH:
-            self._brush = QBrush(state.brush())
+            self._brush = QtGui.QBrush(state.brush())
         if changed & PEN:
             self._pen = state.pen().color()
         if changed & CLIP_REGION:
@@ -97,11 +85,11 @@ class _Engine(QPaintEngine):
         else:
             self._clip = self._clip.intersected(area)
 
-    def drawTextItem(self, at: QPointF, item: QTextItem) -> None:
+    def drawTextItem(self, at: QPointF, item: QtGui.QTextItem) -> None:
         if not item.text().strip() or self._pen.alpha() == 0:
             return
-        ink = QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
-        self.found.append((item.text(), self._transform.map(QPolygonF(ink)), self._clip))
+        ink = QtGui.QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
+        self.found.append((item.text(), self._transform.map(QtGui.QPolygonF(ink)), self._clip))
 
     def drawRects(self, rects: list[QRect | QRectF]) -> None:  # type: ignore[override]
         brush = self._brush
@@ -116,7 +104,7 @@ class _Engine(QPaintEngine):
     drawPath = drawPolygon = drawEllipse = drawPoints = drawPixmap = drawImage = drawTiledPixmap = drawLines
 
 
-class _Paper(QPaintDevice):
+class _Paper(QtGui.QPaintDevice):
     """A device of the screen's resolution without pixels."""
 
     def __init__(self, widget: QWidget) -> None:
@@ -128,13 +116,13 @@ class _Paper(QPaintDevice):
         # The last two are 1.0 by halves of its bits.
         ratio = {"": 1, "Scaled": 1 << 16, "F_EncodedA": 0x3FF00000, "F_EncodedB": 0}
         sizes |= dots | {f"DevicePixelRatio{name}": value for name, value in ratio.items()}
-        metric = QPaintDevice.PaintDeviceMetric
+        metric = QtGui.QPaintDevice.PaintDeviceMetric
         self._metrics = {getattr(metric, f"Pdm{name}"): value for name, value in sizes.items()}
 
-    def paintEngine(self) -> QPaintEngine:
+    def paintEngine(self) -> QtGui.QPaintEngine:
         return self.engine
 
-    def metric(self, which: QPaintDevice.PaintDeviceMetric) -> int:
+    def metric(self, which: QtGui.QPaintDevice.PaintDeviceMetric) -> int:
         return self._metrics[which]
 
 
@@ -173,9 +161,9 @@ def texts(root: QWidget) -> list[Text]:
         if widget.width() < 1 or widget.height() < 1:
             continue
         paper = _Paper(widget)
-        painter = QPainter(paper)
+        painter = QtGui.QPainter(paper)
         # By name: a graphics view has another `render`, of its scene.
-        QWidget.render(widget, painter, QPoint(), QRegion(), QWidget.RenderFlag(0))
+        QWidget.render(widget, painter, QPoint(), QtGui.QRegion(), QWidget.RenderFlag(0))
         painter.end()
         at = widget.mapTo(root, QPointF(0, 0))
         area, across, down = _visible(widget, root)
