@@ -2,28 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from PySide6 import QtGui, QtWidgets
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QFontMetricsF,
-    QKeyEvent,
-    QKeySequence,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-    QValidator,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
-    QSizePolicy,
-    QStyle,
-    QStyleOptionButton,
-    QWidget,
-)
 
 from app.style.plain_text import ENTER, REACHED, Button, Label, describe, literal, pressed
 from app.style.stylesheet import restyle
@@ -34,7 +14,7 @@ THIN_SPACE = "\u2009"
 BESIDE_OUTLINE = 4  # Pixels between a number and the outline of its box, besides those of the style
 
 
-class Switch(QAbstractButton):
+class Switch(QtWidgets.QAbstractButton):
     """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
 
     def __init__(self, *, small: bool = False) -> None:
@@ -42,21 +22,21 @@ class Switch(QAbstractButton):
         self._extent = QSize(28, 16) if small else QSize(36, 20)
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QtWidgets.QSizePolicy.Policy.Fixed, QtWidgets.QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(REACHED)
 
     def sizeHint(self) -> QSize:
         return self._extent + QSize(4, 4)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def keyPressEvent(self, event: QtGui.QKeyEvent) -> None:
         if not pressed(self, event):
             super().keyPressEvent(event)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, _event: QtGui.QPaintEvent) -> None:
         """Draw track, knob and the symbol on the track."""
         tokens = theme()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with QtGui.QPainter(self) as painter:
+            painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
             area = QRectF(QPointF(2, 2), self._extent.toSizeF())
             area.moveCenter(QRectF(self.rect()).center())
             on, radius = self.isChecked(), area.height() / 2
@@ -67,7 +47,7 @@ class Switch(QAbstractButton):
             painter.setBrush(track)
             painter.drawRoundedRect(area, radius, radius)
             if not on:
-                painter.setPen(QPen(tokens.color("muted"), 1))
+                painter.setPen(QtGui.QPen(tokens.color("muted"), 1))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
             knob = area.right() - radius if on else area.left() + radius
@@ -82,7 +62,7 @@ class Switch(QAbstractButton):
                 painter.drawRoundedRect(sign, 0.8, 0.8)
             if self.hasFocus():
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(tokens.color("accent"), 1.2))
+                painter.setPen(QtGui.QPen(tokens.color("accent"), 1.2))
                 painter.drawRoundedRect(area.adjusted(-1.4, -1.4, 1.4, 1.4), radius + 1, radius + 1)
 
 
@@ -103,7 +83,7 @@ class EffectLabel(Label):
         self.setText(text)
 
 
-class NumberBox(QDoubleSpinBox):
+class NumberBox(QtWidgets.QDoubleSpinBox):
     """A number with its unit; a change is emitted only when entered, and some values may be shown as words.
 
     Letters go to the field, Space to the window. `whole`: whole numbers only, with thin spaces between thousands.
@@ -119,7 +99,7 @@ class NumberBox(QDoubleSpinBox):
         self.steps: tuple[float, ...] = ()
         """Values that the arrow keys go to; without any, they step by tenths of the value."""
         self.setDecimals(0 if whole else 3)
-        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        self.setStepType(QtWidgets.QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         self.setKeyboardTracking(False)
         self.setAlignment(Qt.AlignmentFlag.AlignRight)
         # A box without buttons has the padding of the style sheet on its left alone.
@@ -168,13 +148,13 @@ class NumberBox(QDoubleSpinBox):
         found = self._read(text)
         return self.value() if found is None else found
 
-    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+    def validate(self, text: str, position: int) -> tuple[QtGui.QValidator.State, str, int]:
         """Allow words, and spaces between digits."""
         if text in self._words.values():
-            return QValidator.State.Acceptable, text, position
+            return QtGui.QValidator.State.Acceptable, text, position
         state, _, _ = super().validate(self._bare(text), position)
-        if state == QValidator.State.Invalid and self._read(text) is not None:
-            state = QValidator.State.Intermediate  # out of range: `fixup` says so
+        if state == QtGui.QValidator.State.Invalid and self._read(text) is not None:
+            state = QtGui.QValidator.State.Intermediate  # out of range: `fixup` says so
         return state, text, position
 
     def fixup(self, text: str) -> str:
@@ -185,7 +165,7 @@ class NumberBox(QDoubleSpinBox):
     def event(self, event: QEvent) -> bool:
         """Leave Space to the window; Escape and undo show the value again while one is typed, else are the window's."""
         kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
-        if isinstance(event, QKeyEvent) and event.type() in kinds:
+        if isinstance(event, QtGui.QKeyEvent) and event.type() in kinds:
             if event.text() == " ":
                 event.ignore()
                 return True
@@ -194,8 +174,8 @@ class NumberBox(QDoubleSpinBox):
                     self.setValue(self.value())
                 event.setAccepted(event.type() == QEvent.Type.ShortcutOverride)
                 return True
-            undo = event.matches(QKeySequence.StandardKey.Undo)
-            if undo or event.matches(QKeySequence.StandardKey.Redo):
+            undo = event.matches(QtGui.QKeySequence.StandardKey.Undo)
+            if undo or event.matches(QtGui.QKeySequence.StandardKey.Redo):
                 typed = self.text() != self.textFromValue(self.value()) + self.suffix()
                 if undo and typed and event.type() == QEvent.Type.KeyPress:
                     self.setValue(self.value())
@@ -203,7 +183,7 @@ class NumberBox(QDoubleSpinBox):
                 return True
         return super().event(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
+    def wheelEvent(self, event: QtGui.QWheelEvent) -> None:
         """Change nothing that is only scrolled past."""
         if self.hasFocus():
             super().wheelEvent(event)
@@ -221,11 +201,11 @@ def _number_in(text: str) -> float | None:
         return None
 
 
-def draw_arrow(widget: QWidget) -> None:
+def draw_arrow(widget: QtWidgets.QWidget) -> None:
     """Draw the small arrow of a drop-down list at the right of a widget that is being painted."""
-    with QPainter(widget) as painter:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(theme().color("muted"), 1.4))
+    with QtGui.QPainter(widget) as painter:
+        painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
+        painter.setPen(QtGui.QPen(theme().color("muted"), 1.4))
         x, y = widget.width() - 12.0, widget.height() / 2.0
         painter.drawPolyline([QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)])
 
@@ -246,42 +226,42 @@ class DropButton(Button):
 
     def _shorten(self) -> None:
         before, text, after = self._parts
-        metrics = QFontMetricsF(self.font())
+        metrics = QtGui.QFontMetricsF(self.font())
         room = max(self.width() - self._room - metrics.horizontalAdvance(before + after), 20)
         self.setText(before + metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room) + after)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
+    def resizeEvent(self, event: QtGui.QResizeEvent) -> None:
         super().resizeEvent(event)
         self._shorten()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         super().paintEvent(event)
         draw_arrow(self)
 
 
-class CheckBox(QCheckBox):
+class CheckBox(QtWidgets.QCheckBox):
     """A check box whose outline has the colour of its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(literal(text))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         """Draw box and text, and the tick over them: a style sheet could only load it from a file."""
         super().paintEvent(event)
         if not self.isChecked():
             return
-        option = QStyleOptionButton()
+        option = QtWidgets.QStyleOptionButton()
         self.initStyleOption(option)
-        part = QStyle.SubElement.SE_CheckBoxIndicator
+        part = QtWidgets.QStyle.SubElement.SE_CheckBoxIndicator
         box = QRectF(self.style().subElementRect(part, option, self))
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(theme().color("on_accent"), 1.8))
+        with QtGui.QPainter(self) as painter:
+            painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
+            painter.setPen(QtGui.QPen(theme().color("on_accent"), 1.8))
             x, y = box.center().x(), box.center().y()
             painter.drawPolyline([QPointF(x - 3.4, y + 0.2), QPointF(x - 0.9, y + 2.8), QPointF(x + 3.6, y - 2.8)])
 
 
-class ChoiceBox(QComboBox):
+class ChoiceBox(QtWidgets.QComboBox):
     """A drop-down list that does not change when scrolled past: texts, each with the value that it stands for."""
 
     def __init__(self, name: str, entries: Iterable[tuple[str, object]]) -> None:
@@ -291,24 +271,24 @@ class ChoiceBox(QComboBox):
             self.addItem(text, value)
         self.setFocusPolicy(REACHED)
         self.setMinimumContentsLength(4)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
 
     def event(self, event: QEvent) -> bool:
         """A letter looks for an entry of the list that begins with it, and is no command meanwhile."""
-        typed = event.text() if isinstance(event, QKeyEvent) else ""
+        typed = event.text() if isinstance(event, QtGui.QKeyEvent) else ""
         if event.type() == QEvent.Type.ShortcutOverride and typed.isalpha():
             event.accept()
             return True
         return super().event(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
+    def wheelEvent(self, event: QtGui.QWheelEvent) -> None:
         """Change nothing that is only scrolled past."""
         if self.hasFocus():
             super().wheelEvent(event)
         else:
             event.ignore()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def keyPressEvent(self, event: QtGui.QKeyEvent) -> None:
         """Enter opens the list; Space is the window's."""
         if event.key() in ENTER:
             self.showPopup()
@@ -317,7 +297,7 @@ class ChoiceBox(QComboBox):
         else:
             super().keyPressEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         """Draw the box and, if there is a choice, a small arrow."""
         super().paintEvent(event)
         if self.count() < 2:

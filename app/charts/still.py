@@ -11,20 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyqtgraph as pg
+from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QBrush,
-    QColor,
-    QFont,
-    QFontMetricsF,
-    QHelpEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPolygonF,
-    QTransform,
-)
 from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
 
 from app.style.plain_text import displayable, show_tip, write
@@ -55,21 +43,21 @@ class StillPlot(pg.GraphicsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=None)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
-        self.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # what it stands in has one
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True)
         self._box.disableAutoRange()
         self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
-        self._texts: list[Callable[[QPainter], None]] = []  # Write them, above all that is drawn
+        self._texts: list[Callable[[QtGui.QPainter], None]] = []  # Write them, above all that is drawn
         for item in (self._box, *self._axes):
             self.scene().addItem(item)
         for axis in self._axes:
             axis.setZValue(self._box.zValue() - 1.0)
         self._built: object = None
         self._spots: list[Spot] = []
-        self.taken: list[QPolygonF] = []  # Where texts lie, and what else no text may lie on
+        self.taken: list[QtGui.QPolygonF] = []  # Where texts lie, and what else no text may lie on
         self.area = QRectF()  # Between the axes
 
     def build(self) -> None:
@@ -102,10 +90,10 @@ class StillPlot(pg.GraphicsView):
         self._box.setRange(whole, padding=0)
         upright = [QPointF(x, y) for x, _ in bottom if not names[1] for y in (area.top(), area.bottom())]
         level = [QPointF(x, y) for y, _ in left if not names[0] for x in (area.left(), area.right())]
-        self.curve(upright + level, QPen(tokens.color("grid"), 1), pairs=True)
+        self.curve(upright + level, QtGui.QPen(tokens.color("grid"), 1), pairs=True)
         for axis, ticks, named in zip(self._axes, (left, bottom), names, strict=True):
             is_left = axis is self._axes[0]
-            axis.setPen(QPen(tokens.color("grid" if is_left else "muted"), 1))
+            axis.setPen(QtGui.QPen(tokens.color("grid" if is_left else "muted"), 1))
             axis.setTextPen(tokens.color("text" if named else "muted"))
             axis.setTickFont(font(SMALL))
             # Labels may reach beyond the ends of the axis.
@@ -121,16 +109,16 @@ class StillPlot(pg.GraphicsView):
         bottom_axis.setGeometry(area.left(), area.bottom(), area.width(), below)
         bottom_axis.setRange(area.left(), area.right())
 
-    def bars(self, rects: Sequence[QRectF], color: QColor, hatch: QBrush | None = None) -> None:
+    def bars(self, rects: Sequence[QRectF], color: QtGui.QColor, hatch: QtGui.QBrush | None = None) -> None:
         if not rects:
             return
         ends = np.array([rect.getCoords() for rect in rects]).T
-        for brush in (QBrush(color), hatch):
+        for brush in (QtGui.QBrush(color), hatch):
             if brush is not None and brush.style() != Qt.BrushStyle.NoBrush:
                 x0, y0, x1, y1 = ends
                 self._add(pg.BarGraphItem(x0=x0, x1=x1, y0=y0, y1=y1, pen=None, brush=brush))
 
-    def curve(self, points: Sequence[QPointF], pen: QPen, *, steps: bool = False, pairs: bool = False) -> None:
+    def curve(self, points: Sequence[QPointF], pen: QtGui.QPen, *, steps: bool = False, pairs: bool = False) -> None:
         """A line through points: in steps that hold until the next, or one between each pair of them."""
         if len(points) < 2:
             return
@@ -138,7 +126,7 @@ class StillPlot(pg.GraphicsView):
         joined = {"connect": "pairs" if pairs else "all", "antialias": not pairs}
         self._add(pg.PlotCurveItem(*_arrays(points), pen=pen, stepMode="right" if steps else None, **joined))
 
-    def between(self, lower: Sequence[QPointF], upper: Sequence[QPointF], color: QColor) -> None:
+    def between(self, lower: Sequence[QPointF], upper: Sequence[QPointF], color: QtGui.QColor) -> None:
         lines = [pg.PlotCurveItem(*_arrays(points), pen=None) for points in (lower, upper)]
         self._add(pg.FillBetweenItem(*lines, brush=color))
 
@@ -146,18 +134,23 @@ class StillPlot(pg.GraphicsView):
         self,
         points: Sequence[QPointF],
         sizes: Sequence[float],
-        edges: Sequence[QColor],
-        fills: Sequence[QColor],
+        edges: Sequence[QtGui.QColor],
+        fills: Sequence[QtGui.QColor],
         symbol: str = "o",
         edge: float = 1.0,
     ) -> None:
         """Signs with edges so wide; their pixels are not kept, since pictures want other scales."""
         # A sign of size 1 is made larger, and its edge with it.
-        pens = [QPen(color, edge / size) for color, size in zip(edges, sizes, strict=True)]
-        looks = {"size": np.array(sizes), "pen": pens, "brush": [QBrush(color) for color in fills], "symbol": symbol}
+        pens = [QtGui.QPen(color, edge / size) for color, size in zip(edges, sizes, strict=True)]
+        looks = {
+            "size": np.array(sizes),
+            "pen": pens,
+            "brush": [QtGui.QBrush(color) for color in fills],
+            "symbol": symbol,
+        }
         self._add(pg.ScatterPlotItem(*_arrays(points), **looks, useCache=False, antialias=True))
 
-    def intervals(self, lines: Sequence[QLineF], pen: QPen, beam: float = 0.0) -> None:
+    def intervals(self, lines: Sequence[QLineF], pen: QtGui.QPen, beam: float = 0.0) -> None:
         """Intervals, upright or level, with ends `beam` pixels wide."""
         for upright in (True, False):
             those = [line for line in lines if (line.dx() == 0) is upright]
@@ -174,15 +167,15 @@ class StillPlot(pg.GraphicsView):
         flags: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter,
         token: str = "muted",
         *,
-        face: QFont | None = None,
+        face: QtGui.QFont | None = None,
         ground: int = 0,
-        along: QTransform | None = None,
+        along: QtGui.QTransform | None = None,
     ) -> None:
         """Write a text into a box, over a ground of this opacity; `along`: where the box lies."""
         card, color = theme().color("card", ground), theme().color(token)
-        lies = along or QTransform()
+        lies = along or QtGui.QTransform()
 
-        def written(painter: QPainter) -> None:
+        def written(painter: QtGui.QPainter) -> None:
             painter.setTransform(lies, combine=True)
             if ground:
                 painter.fillRect(box, card)
@@ -191,14 +184,14 @@ class StillPlot(pg.GraphicsView):
             write(painter, box, flags, text)
 
         self._texts.append(written)
-        self.taken.append(lies.map(QPolygonF(box)))
+        self.taken.append(lies.map(QtGui.QPolygonF(box)))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
         return next((box for box in boxes if self.is_free(box)), None)
 
-    def is_free(self, box: QRectF | QPolygonF) -> bool:
+    def is_free(self, box: QRectF | QtGui.QPolygonF) -> bool:
         """Whether a box lies on nothing `taken`; a turned one is a polygon."""
-        shape = QPolygonF(box)
+        shape = QtGui.QPolygonF(box)
         around = shape.boundingRect()
         return not any(around.intersects(other.boundingRect()) and shape.intersects(other) for other in self.taken)
 
@@ -211,11 +204,11 @@ class StillPlot(pg.GraphicsView):
 
     # -- painting and mouse ---------------------------------------------------------------------
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         self.settle()
         super().paintEvent(event)
 
-    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
+    def drawForeground(self, painter: QtGui.QPainter, rect: QRectF | QRect) -> None:
         for written in self._texts:
             painter.save()
             written(painter)
@@ -232,13 +225,13 @@ class StillPlot(pg.GraphicsView):
         return near if near is not None and away(near) <= REACH else None
 
     def viewportEvent(self, event: QEvent) -> bool:
-        if not isinstance(event, QHelpEvent):
+        if not isinstance(event, QtGui.QHelpEvent):
             return bool(super().viewportEvent(event))
         spot = self.spot_at(QPointF(event.pos()))
         show_tip(event.globalPos(), spot.tip if spot else "", self)
         return True
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
+    def mousePressEvent(self, event: QtGui.QMouseEvent) -> None:
         spot = self.spot_at(event.position())
         if spot is not None and spot.name and event.button() == Qt.MouseButton.LeftButton:
             self.chosen.emit(spot.name)
@@ -254,8 +247,8 @@ class StillPlot(pg.GraphicsView):
     mouseMoveEvent = mouseReleaseEvent = wheelEvent = keyPressEvent = _left_to_others
 
 
-def small_metrics() -> QFontMetricsF:
-    return QFontMetricsF(font(SMALL))
+def small_metrics() -> QtGui.QFontMetricsF:
+    return QtGui.QFontMetricsF(font(SMALL))
 
 
 def distance(box: QRectF, point: QPointF) -> float:

@@ -12,18 +12,9 @@ axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewpo
 from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
+from PySide6 import QtWidgets
 from PySide6.QtCore import QEvent, QMetaObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QRegion, QWheelEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QFrame,
-    QGraphicsGridLayout,
-    QGraphicsItem,
-    QGraphicsScene,
-    QGraphicsView,
-    QStyleOptionGraphicsItem,
-    QWidget,
-)
 
 from app.charts.pixels import Stills, still_scale
 from app.charts.scale import time_ticks
@@ -91,7 +82,9 @@ class TimeAxisItem(_Axis):
     def names_at(self, x: float) -> str:
         return "\n".join(one.name for left, right, one in self._named() if left - SNAP <= x <= right + SNAP)
 
-    def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
+    def paint(
+        self, p: QPainter, opt: QtWidgets.QStyleOptionGraphicsItem | None, widget: QtWidgets.QWidget | None = None
+    ) -> None:
         first, last = self.range
         width, scale = self.size().width(), still_scale(p)
         for second, text in time_ticks(first, last, width):
@@ -119,7 +112,9 @@ class ValueAxisItem(_Axis):
         self.labels: Sequence[tuple[float, str]] = ()
         self._kept: tuple[object, ...] = ()
 
-    def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
+    def paint(
+        self, p: QPainter, opt: QtWidgets.QStyleOptionGraphicsItem | None, widget: QtWidgets.QWidget | None = None
+    ) -> None:
         (low, high), height = self.range, self.size().height()
 
         def draw(into: QPainter) -> None:
@@ -153,16 +148,16 @@ class TimePlot(pg.GraphicsView):
         self.mouse = QPointF()  # Where the mouse was seen last, in the area's pixels
         self._pressed: QPointF | None = None
         self._dragged: QPointF | None = None
-        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
-        self.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
-        self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
-        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self.setViewportUpdateMode(QtWidgets.QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
+        self.scene().setItemIndexMethod(QtWidgets.QGraphicsScene.ItemIndexMethod.NoIndex)
+        self.setOptimizationFlag(QtWidgets.QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
+        self.setCacheMode(QtWidgets.QGraphicsView.CacheModeFlag.CacheNone)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0)
         self.box.disableAutoRange()
         self.left, self.bottom = ValueAxisItem(), TimeAxisItem(axis)
         whole = pg.GraphicsWidget()
-        grid = QGraphicsGridLayout(whole)
+        grid = QtWidgets.QGraphicsGridLayout(whole)
         grid.setSpacing(0)
         grid.setContentsMargins(0, 0, MARGIN, 0)
         for item, row, column in ((self.left, 0, 0), (self.box, 0, 1), (self.bottom, 1, 1)):
@@ -172,7 +167,7 @@ class TimePlot(pg.GraphicsView):
         self.setCentralItem(whole)
         for one in (self.left, self.bottom):
             one.linkToView(self.box)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the view has one
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
@@ -188,7 +183,7 @@ class TimePlot(pg.GraphicsView):
         changes = axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed
         self._followed = [signal.connect(self.repaint_area) for signal in changes]
 
-    def add(self, item: QGraphicsItem, z: float) -> None:
+    def add(self, item: QtWidgets.QGraphicsItem, z: float) -> None:
         item.setZValue(z)
         self.box.addItem(item, ignoreBounds=True)
 
@@ -283,7 +278,7 @@ class TimePlot(pg.GraphicsView):
 
     def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
         """Plain left drag selects; Shift+left or middle drag pans."""
-        if self._dragged is None and (at - start).manhattanLength() < QApplication.startDragDistance() / 2:
+        if self._dragged is None and (at - start).manhattanLength() < QtWidgets.QApplication.startDragDistance() / 2:
             return
         before, self._dragged = start if self._dragged is None else self._dragged, at
         left = bool(event.buttons() & Qt.MouseButton.LeftButton)

@@ -13,22 +13,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEvent, QStandardItem
 from PySide6.QtGui import Qt as Guessing
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QDialog,
-    QInputDialog,
-    QLabel,
-    QListWidgetItem,
-    QMenu,
-    QPushButton,
-    QSizePolicy,
-    QToolButton,
-    QToolTip,
-    QWidget,
-)
 
 from profiler.plain import one_line
 
@@ -41,7 +29,7 @@ ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 REACHED = Qt.FocusPolicy.TabFocus  # How a button gets the focus
 
 
-def pressed(button: QAbstractButton, event: QKeyEvent) -> bool:
+def pressed(button: QtWidgets.QAbstractButton, event: QKeyEvent) -> bool:
     """Press `button` on Enter and leave Space to the window; whether the key was one of these."""
     enter = event.key() in ENTER
     if not enter and event.key() != Qt.Key.Key_Space:
@@ -52,10 +40,10 @@ def pressed(button: QAbstractButton, event: QKeyEvent) -> bool:
     return True
 
 
-class ToolButton(QToolButton):
+class ToolButton(QtWidgets.QToolButton):
     """A small button in a heading or a field."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QtWidgets.QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFocusPolicy(REACHED)
 
@@ -64,7 +52,7 @@ class ToolButton(QToolButton):
             super().keyPressEvent(event)
 
 
-HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
+HasTip = QtWidgets.QWidget | QAction | QtWidgets.QListWidgetItem | QStandardItem
 
 LONGEST_LINE: Final = 1000  # Maximum characters of a line: a path can have a few hundred, our sentences have fewer
 MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
@@ -117,7 +105,7 @@ def breakable(text: str) -> str:
     return _LONG_WORD.sub(parts, text)
 
 
-class Label(QLabel):
+class Label(QtWidgets.QLabel):
     """A label whose text is never interpreted as HTML."""
 
     def __init__(self, text: str = "") -> None:
@@ -144,12 +132,12 @@ class Wrapped(Label):
 
     def setText(self, text: str) -> None:
         broken = breakable(displayable(text))
-        QLabel.setText(self, broken)
+        QtWidgets.QLabel.setText(self, broken)
         kind = Qt.TextInteractionFlag
         self.setTextInteractionFlags(kind.NoTextInteraction if _BREAK in broken else kind.TextSelectableByMouse)
 
 
-class Button(QPushButton):
+class Button(QtWidgets.QPushButton):
     """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it, a click does `do`."""
 
     def __init__(self, text: str = "", do: Callable[[], object] | None = None) -> None:
@@ -167,13 +155,13 @@ class Button(QPushButton):
         super().setText(literal(text))
 
 
-def new_action(text: str, parent: QWidget) -> QAction:
+def new_action(text: str, parent: QtWidgets.QWidget) -> QAction:
     action = QAction(literal(text), parent)
     set_tip(action, text)
     return action
 
 
-def add_entry(menu: QMenu, text: str, do: Callable[[], object] | None = None) -> QAction:
+def add_entry(menu: QtWidgets.QMenu, text: str, do: Callable[[], object] | None = None) -> QAction:
     """Append an entry to `menu`; without a function to call it cannot be chosen."""
     action = new_action(text, menu)
     if do is None:
@@ -184,8 +172,8 @@ def add_entry(menu: QMenu, text: str, do: Callable[[], object] | None = None) ->
     return action
 
 
-def new_menu(title: str, parent: QWidget) -> QMenu:
-    return QMenu(literal(title), parent)
+def new_menu(title: str, parent: QtWidgets.QWidget) -> QtWidgets.QMenu:
+    return QtWidgets.QMenu(literal(title), parent)
 
 
 def as_tip(text: str) -> str:
@@ -207,35 +195,37 @@ def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: st
     target.setToolTip("<br>".join(parts))
 
 
-def show_tip(at: QPoint, text: str, widget: QWidget) -> None:
-    QToolTip.showText(at, as_tip(text), widget)
+def show_tip(at: QPoint, text: str, widget: QtWidgets.QWidget) -> None:
+    QtWidgets.QToolTip.showText(at, as_tip(text), widget)
 
 
-def describe(widget: QWidget, name: str | None = None, description: str | None = None) -> None:
+def describe(widget: QtWidgets.QWidget, name: str | None = None, description: str | None = None) -> None:
     if name is not None:
         widget.setAccessibleName(displayable(name))
     if description is not None:
         widget.setAccessibleDescription(displayable(description))
 
 
-def set_title(window: QWidget, title: str) -> None:
+def set_title(window: QtWidgets.QWidget, title: str) -> None:
     window.setWindowTitle(one_line(title))
 
 
-TextQuestion = QInputDialog
+TextQuestion = QtWidgets.QInputDialog
 
 
 QUESTION_WIDTH: Final = 440
 
 
-def open_dialog(dialog: QDialog) -> None:
+def open_dialog(dialog: QtWidgets.QDialog) -> None:
     """Show a dialog that is gone once it is closed."""
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
 
-def ask_text(parent: QWidget, title: str, label: str, value: str, take: Callable[[str], object]) -> TextQuestion:
-    dialog = QInputDialog(parent)
+def ask_text(
+    parent: QtWidgets.QWidget, title: str, label: str, value: str, take: Callable[[str], object]
+) -> TextQuestion:
+    dialog = QtWidgets.QInputDialog(parent)
     set_title(dialog, title)
     dialog.setLabelText(literal(label))
     dialog.setTextValue(value)
@@ -270,7 +260,7 @@ class Elided(Label):
         self._full = ""
         self._shorter: tuple[str, ...] = ()
         self.setMinimumWidth(20)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QtWidgets.QSizePolicy.Policy.Preferred, QtWidgets.QSizePolicy.Policy.Fixed)
         self.set_full(text)
 
     @property

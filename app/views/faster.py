@@ -8,17 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QHBoxLayout,
-    QHeaderView,
-    QSlider,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
 
 from app.layout import NONE, lay_out
 from app.model.faster import Candidate, Change, candidates, unchanged
@@ -54,15 +45,15 @@ class FasterView(View):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.tree = QTreeWidget()
+        self.tree = QtWidgets.QTreeWidget()
         self.tree.setHeaderLabels([self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")])
-        self.tree.setFrameShape(QFrame.Shape.NoFrame)
-        self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.tree.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
+        self.tree.setEditTriggers(QtWidgets.QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.setUniformRowHeights(True)
         self.tree.setIndentation(14)
         header = self.tree.header()
         header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(WHAT, QtWidgets.QHeaderView.ResizeMode.Stretch)
         self.tree.setAllColumnsShowFocus(True)
         describe(self.tree, self.tr("Stages by what they could give"))
         self.try_it = Button(self.tr("Try it"), self._try_current)
@@ -70,16 +61,16 @@ class FasterView(View):
         set_tip(self.try_all, self.tr("One after the other, some seconds of the session's audio with and without each"))
         self.about = Wrapped("")
         self.stage = Elided()
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = QtWidgets.QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, STEPS)
         self.slider.setPageStep(STEPS // 4)
         set_tip(self.slider, self.tr("Predict the run with a faster stage; all other stages take what they took"))
         describe(self.slider, self.tr("Time that the stage would take"))
         self.predicted = Wrapped("")
-        self._sliders, row = QWidget(), lay_out(QHBoxLayout(), (self.about, 1))
+        self._sliders, row = QtWidgets.QWidget(), lay_out(QtWidgets.QHBoxLayout(), (self.about, 1))
         for button in (self.try_it, self.try_all):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        lay_out(QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
+        lay_out(QtWidgets.QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
         self.set_column((self.tree, 1), self._sliders, self.predicted, row)
         axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
@@ -118,11 +109,11 @@ class FasterView(View):
         before = self.chosen()
         self.tree.clear()
         for one in self._candidates:
-            row = QTreeWidgetItem(self.tree, [one.name])
+            row = QtWidgets.QTreeWidgetItem(self.tree, [one.name])
             row.setSizeHint(WHAT, QSize(0, ROW))
             row.setFont(WHAT, font(1.0, strong=True))
             for change in one.changes:
-                below = QTreeWidgetItem(row)
+                below = QtWidgets.QTreeWidgetItem(row)
                 below.setFirstColumnSpanned(True)
                 below.setData(WHAT, CHANGE, change)
                 if change == before:

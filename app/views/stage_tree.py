@@ -3,18 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRectF, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QRegion, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTreeWidget,
-    QTreeWidgetItem,
-)
 
 from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.time_axis import TimeAxis
@@ -45,7 +36,7 @@ class Entry(NamedTuple):
     strong: bool = False
 
 
-class _Row(QTreeWidgetItem):
+class _Row(QtWidgets.QTreeWidgetItem):
     """A row with its entry; the texts of its cells are what screen readers have."""
 
     entry: Entry
@@ -64,7 +55,7 @@ class _Row(QTreeWidgetItem):
         return self._bar != before
 
 
-class StageTree(QTreeWidget):
+class StageTree(QtWidgets.QTreeWidget):
     """Groups and stages as rows; mouse and keyboard choose the stage or group of an axis."""
 
     def __init__(self, axis: TimeAxis) -> None:
@@ -81,16 +72,16 @@ class StageTree(QTreeWidget):
             self.headerItem().setTextAlignment(column, AT_RIGHT)
         self.setItemDelegate(_Delegate(self))
         self.setUniformRowHeights(True)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setEditTriggers(QtWidgets.QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setIndentation(10)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setAllColumnsShowFocus(True)
         self.header().setSectionsMovable(False)
         self.header().setStretchLastSection(False)
         self.header().setMinimumSectionSize(10)
-        self.header().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.header().setSectionResizeMode(QtWidgets.QHeaderView.ResizeMode.Fixed)
         describe(self, self.tr("Stages"))
         self.currentItemChanged.connect(self._moved)
         axis.stage_changed.connect(self._point_at_choice)
@@ -195,23 +186,23 @@ class StageTree(QTreeWidget):
                 self.header().resizeSection(column, int(width))
 
 
-class _Delegate(QStyledItemDelegate):
+class _Delegate(QtWidgets.QStyledItemDelegate):
     """Paints the cells; Qt paints selection and focus."""
 
     def __init__(self, tree: StageTree) -> None:
         super().__init__(tree)
         self._tree = tree
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+    def sizeHint(self, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> QSize:
         return QSize(40, ROW)
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+    def paint(self, painter: QPainter, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> None:
         entry, tokens, place = self._entry(index), theme(), QRectF(option.rect)
         if not self._tree.exposed.intersects(option.rect):
             return
         color = tokens.color(group_color(entry.line.group))
         painter.save()
-        if option.state & QStyle.StateFlag.State_Selected:
+        if option.state & QtWidgets.QStyle.StateFlag.State_Selected:
             painter.fillRect(option.rect, tokens.color("hover"))
         painter.setFont(font(1.0, strong=entry.strong))
         if index.column() == NAME:
@@ -239,7 +230,11 @@ class _Delegate(QStyledItemDelegate):
         write(painter, place, AT_LEFT, fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts))
 
     def helpEvent(
-        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
+        self,
+        event: QHelpEvent,
+        view: QtWidgets.QAbstractItemView,
+        option: QtWidgets.QStyleOptionViewItem,
+        index: _Index,
     ) -> bool:
         text = tip(self._entry(index).line, self._tree.stages, self._tree.of_steps) if index.isValid() else ""
         show_tip(event.globalPos(), text, view)

@@ -8,28 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QCoreApplication,
-    QLocale,
-    QMargins,
-    QModelIndex,
-    QPersistentModelIndex,
-    QSize,
-    Qt,
-)
+from PySide6 import QtCore, QtWidgets
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QAbstractItemView,
-    QFrame,
-    QHeaderView,
-    QMenu,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableView,
-    QWidget,
-)
 
 from app.style.plain_text import AT_LEFT, AT_RIGHT, add_entry, breakable, new_menu
 from profiler.plain import SHOWN_CHARACTERS, one_line
@@ -41,24 +21,24 @@ MEASURED_ROWS = 60  # Rows whose texts decide the width of a column: those in vi
 LEAST_WRAPPED = 100  # Width of a column of sentences in pixels, at least: a narrower table scrolls sideways
 AIR = 6  # Horizontal padding of a column's text in pixels, in addition to that of the style
 
-_Index = QModelIndex | QPersistentModelIndex
+_Index = QtCore.QModelIndex | QtCore.QPersistentModelIndex
 
-DISPLAY, ALIGNMENT = Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.TextAlignmentRole
+DISPLAY, ALIGNMENT = QtCore.Qt.ItemDataRole.DisplayRole, QtCore.Qt.ItemDataRole.TextAlignmentRole
 
 
-class TableModel(QAbstractTableModel):
+class TableModel(QtCore.QAbstractTableModel):
     """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
 
     texts = False  # Whether all cells are texts, also those that look like numbers
 
     longest = SHOWN_CHARACTERS  # Characters of a cell; of a longer text the middle is left out
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QtWidgets.QWidget | None = None) -> None:
         super().__init__(parent)
         self._headers: Sequence[str] = ()
         self._given: Sequence[Sequence[object]] = ()
         self._rows: Sequence[Sequence[object]] = ()
-        self._column, self._order = -1, Qt.SortOrder.AscendingOrder
+        self._column, self._order = -1, QtCore.Qt.SortOrder.AscendingOrder
 
     def replace(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show other rows; scrolling and selection survive when the shape stays."""
@@ -71,7 +51,7 @@ class TableModel(QAbstractTableModel):
         self._rows = self._sorted(rows)
         self.endResetModel()
 
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+    def sort(self, column: int, order: QtCore.Qt.SortOrder = QtCore.Qt.SortOrder.AscendingOrder) -> None:
         """Show the rows in the order of a column's numbers or texts, blanks last; column −1: as they were given."""
         self._column, self._order = column, order
         self._show_sorted()
@@ -83,7 +63,7 @@ class TableModel(QAbstractTableModel):
             self.dataChanged.emit(self.index(0, 0), last)
 
     def _sorted(self, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
-        column, down = self._column, self._order == Qt.SortOrder.DescendingOrder
+        column, down = self._column, self._order == QtCore.Qt.SortOrder.DescendingOrder
         if not 0 <= column < len(self._headers):
             return rows
         known = [row for row in rows if row[column] not in BLANK]
@@ -104,13 +84,13 @@ class TableModel(QAbstractTableModel):
         self.replace(headers, rows)
         return self.text(range(self.rowCount()))
 
-    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
+    def rowCount(self, parent: _Index = QtCore.QModelIndex()) -> int:  # noqa: B008
         return 0 if parent.isValid() else len(self._rows)
 
-    def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
+    def columnCount(self, parent: _Index = QtCore.QModelIndex()) -> int:  # noqa: B008
         return 0 if parent.isValid() else len(self._headers)
 
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+    def data(self, index: _Index, role: int = QtCore.Qt.ItemDataRole.DisplayRole) -> object:
         """Text and alignment of one cell; None is shown as blank, never as 0."""
         # Qt asks for much else, of every cell that decides the width of a column.
         if role not in (DISPLAY, ALIGNMENT) or not index.isValid():
@@ -122,8 +102,10 @@ class TableModel(QAbstractTableModel):
             return ""
         return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), self.longest)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        if orientation != Qt.Orientation.Horizontal or section >= len(self._headers):
+    def headerData(
+        self, section: int, orientation: QtCore.Qt.Orientation, role: int = QtCore.Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        if orientation != QtCore.Qt.Orientation.Horizontal or section >= len(self._headers):
             return None
         # Above its numbers or its texts.
         if role == ALIGNMENT:
@@ -131,7 +113,7 @@ class TableModel(QAbstractTableModel):
             return self._side(next((cell for cell in cells if cell not in (None, "")), ""))
         return one_line(self._headers[section]) if role == DISPLAY else None
 
-    def _side(self, value: object) -> Qt.AlignmentFlag:
+    def _side(self, value: object) -> QtCore.Qt.AlignmentFlag:
         """Numbers, with or without a unit or an interval (135 634, 41 %, 28 % (25–33 %)), stand at the right."""
         number = isinstance(value, (int, float)) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
         return AT_RIGHT if number and not self.texts else AT_LEFT
@@ -153,35 +135,35 @@ def _rank(value: object) -> tuple[int, float, str]:
     return 1, 0.0, text.casefold()
 
 
-def _plain_rows(table: QTableView) -> None:
+def _plain_rows(table: QtWidgets.QTableView) -> None:
     table.verticalHeader().hide()
     table.verticalHeader().setDefaultSectionSize(ROW)
     table.setShowGrid(False)
     table.setAlternatingRowColors(True)
-    table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
-    table.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
-    table.setTextElideMode(Qt.TextElideMode.ElideNone)
+    table.setSelectionBehavior(QtWidgets.QTableView.SelectionBehavior.SelectRows)
+    table.setEditTriggers(QtWidgets.QTableView.EditTrigger.NoEditTriggers)
+    table.setTextElideMode(QtCore.Qt.TextElideMode.ElideNone)
     table.setWordWrap(False)
-    table.setFrameShape(QFrame.Shape.NoFrame)
+    table.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
     header = table.horizontalHeader()
-    header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+    header.setSortIndicator(-1, QtCore.Qt.SortOrder.AscendingOrder)
     header.setSortIndicatorClearable(True)
     table.setSortingEnabled(True)
 
 
-class _Breaking(QStyledItemDelegate):
+class _Breaking(QtWidgets.QStyledItemDelegate):
     """Breaks words that are wider than their column; what is copied has no breaks."""
 
-    def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:
+    def displayText(self, value: object, locale: QtCore.QLocale | QtCore.QLocale.Language) -> str:
         return breakable(str(value))
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        inside = QStyleOptionViewItem(option)
+    def sizeHint(self, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> QtCore.QSize:
+        inside = QtWidgets.QStyleOptionViewItem(option)
         inside.rect = option.rect.adjusted(AIR, 0, -AIR, 0)
-        return super().sizeHint(inside, index).grownBy(QMargins(0, AIR // 2, 0, AIR // 2))
+        return super().sizeHint(inside, index).grownBy(QtCore.QMargins(0, AIR // 2, 0, AIR // 2))
 
 
-class TableTwin(QTableView):
+class TableTwin(QtWidgets.QTableView):
     """A read-only table whose texts are never cut: wider than its place, it scrolls sideways."""
 
     def __init__(self, model: TableModel) -> None:
@@ -190,23 +172,23 @@ class TableTwin(QTableView):
         self._wraps: tuple[int, ...] = ()
         self.setModel(model)
         _plain_rows(self)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setResizeContentsPrecision(MEASURED_ROWS)
         self.first = self._first_column(model)
 
-    def _first_column(self, model: TableModel) -> QTableView:
+    def _first_column(self, model: TableModel) -> QtWidgets.QTableView:
         """A second view of the same rows, of their first column alone, that lies over the first."""
-        first = QTableView(self)
+        first = QtWidgets.QTableView(self)
         first.setObjectName("first-column")
         first.setModel(model)
         first.setSelectionModel(self.selectionModel())
         _plain_rows(first)
-        first.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        first.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        first.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        first.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        first.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        first.setFocusPolicy(QtCore.Qt.FocusPolicy.NoFocus)
+        first.setVerticalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
+        first.setHorizontalScrollBarPolicy(QtCore.Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        first.setVerticalScrollBarPolicy(QtCore.Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        first.setContextMenuPolicy(QtCore.Qt.ContextMenuPolicy.NoContextMenu)
         self.verticalScrollBar().valueChanged.connect(lambda value: first.verticalScrollBar().setValue(value))
         self.horizontalScrollBar().valueChanged.connect(self._place_first)
         for one, other in ((self, first), (first, self)):
@@ -246,20 +228,20 @@ class TableTwin(QTableView):
     def _copy(self, rows: Sequence[int]) -> None:
         QGuiApplication.clipboard().setText(self._model.text(rows))
 
-    def menu(self) -> QMenu:
+    def menu(self) -> QtWidgets.QMenu:
         made, header = new_menu("", self), self.horizontalHeader()
         copy = self.copy_selected if self.selectionModel().hasSelection() else None
         add_entry(made, self.tr("Copy rows selected"), copy)
         add_entry(made, self.tr("Copy table"), lambda: self._copy(range(self._model.rowCount())))
         made.addSeparator()
         add_entry(made, self.tr("Select all"), self.selectAll)
-        unsort = partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
+        unsort = partial(header.setSortIndicator, -1, QtCore.Qt.SortOrder.AscendingOrder)
         add_entry(made, self.tr("As recorded"), unsort if header.sortIndicatorSection() >= 0 else None)
         return made
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = self.menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setAttribute(QtCore.Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 
     def wrap_columns(self, *columns: int) -> None:
@@ -267,7 +249,7 @@ class TableTwin(QTableView):
         self._wraps = columns
         self.setWordWrap(True)
         self.setItemDelegate(_Breaking(self))
-        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.verticalHeader().setSectionResizeMode(QtWidgets.QHeaderView.ResizeMode.ResizeToContents)
 
     def show_rows(self, table: Table) -> None:
         columns = self._model.columnCount()
@@ -303,15 +285,15 @@ class TableTwin(QTableView):
         self.fit_columns()
 
 
-tr = partial(QCoreApplication.translate, "ChartMenu")
+tr = partial(QtCore.QCoreApplication.translate, "ChartMenu")
 
 
 def chart_menu(
-    chart: QWidget, table: Callable[[], Table] | None = None, toggle: QAbstractButton | None = None
-) -> QMenu:
+    chart: QtWidgets.QWidget, table: Callable[[], Table] | None = None, toggle: QtWidgets.QAbstractButton | None = None
+) -> QtWidgets.QMenu:
     """Make the menu of a chart, which is gone when it is closed; `toggle` shows the table in place of the chart."""
     menu = new_menu("", chart)
-    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    menu.setAttribute(QtCore.Qt.WidgetAttribute.WA_DeleteOnClose)
     add_entry(menu, tr("Copy picture"), lambda: QGuiApplication.clipboard().setPixmap(chart.grab()))
     if table is not None:
         rows = TableModel(menu)

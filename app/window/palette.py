@@ -4,22 +4,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QVBoxLayout,
-    QWidget,
-)
 
 from app.layout import NONE, REST, heading, lay_out, named, new_grid, styled
 from app.style.plain_text import ENTER, Button, Label, describe, set_tip, set_title, write
@@ -37,16 +24,16 @@ RESULT_ROLE = Qt.ItemDataRole.UserRole
 _Index = QModelIndex | QPersistentModelIndex
 
 
-class Row(QStyledItemDelegate):
+class Row(QtWidgets.QStyledItemDelegate):
     """One line of the palette: text, group, keys on the right."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+    def sizeHint(self, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> QSize:
         return QSize(200, ROW_HEIGHT)
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+    def paint(self, painter: QPainter, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> None:
         tokens = theme()
         area = option.rect.adjusted(2, 1, -2, -1)
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        chosen = bool(option.state & QtWidgets.QStyle.StateFlag.State_Selected)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if chosen:
@@ -74,30 +61,32 @@ class Row(QStyledItemDelegate):
         painter.restore()
 
 
-class Palette(QDialog):
+class Palette(QtWidgets.QDialog):
     """Type a few letters, press Enter. Unavailable actions are listed, but dimmed.
 
     `more` gives lines that are no actions: settings and presets.
     """
 
-    def __init__(self, actions: Registry, parent: QWidget, more: Callable[[], list[SearchResult]] = list) -> None:
+    def __init__(
+        self, actions: Registry, parent: QtWidgets.QWidget, more: Callable[[], list[SearchResult]] = list
+    ) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self._registry, self._more = actions, more
         self._results: list[SearchResult] = []
-        frame = named(QFrame(), "palette")
-        self.line = QLineEdit()
+        frame = named(QtWidgets.QFrame(), "palette")
+        self.line = QtWidgets.QLineEdit()
         self.line.setPlaceholderText(self.tr("Type a command, a setting or a preset"))
         describe(self.line, self.tr("Command"))
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
-        self.list = QListWidget()
+        self.list = QtWidgets.QListWidget()
         describe(self.list, self.tr("Commands"))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setUniformItemSizes(True)
         self.list.setItemDelegate(Row(self.list))
         self.list.itemClicked.connect(lambda _: self._run())
-        lay_out(QVBoxLayout(frame), self.line, self.list, spacing=4, margins=(6, 6, 6, 6))
-        lay_out(QVBoxLayout(self), frame, margins=NONE)
+        lay_out(QtWidgets.QVBoxLayout(frame), self.line, self.list, spacing=4, margins=(6, 6, 6, 6))
+        lay_out(QtWidgets.QVBoxLayout(self), frame, margins=NONE)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -105,7 +94,7 @@ class Palette(QDialog):
         self._filter("")
         self.line.setFocus()
 
-    def open_over(self, window: QWidget) -> None:
+    def open_over(self, window: QtWidgets.QWidget) -> None:
         self.resize(min(WIDTH, window.width() - 40), MAX_ROWS * ROW_HEIGHT + 60)
         corner = window.mapToGlobal(window.rect().topLeft())
         self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 80)
@@ -116,13 +105,13 @@ class Palette(QDialog):
         self._results = search_results.best(query, lines)
         self.list.clear()
         for line in self._results:
-            item = QListWidgetItem(line.text)
+            item = QtWidgets.QListWidgetItem(line.text)
             item.setData(RESULT_ROLE, line)
             set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         if not self._results:
-            QListWidgetItem(self.tr("nothing found"), self.list).setFlags(Qt.ItemFlag.NoItemFlags)
+            QtWidgets.QListWidgetItem(self.tr("nothing found"), self.list).setFlags(Qt.ItemFlag.NoItemFlags)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrow keys move in the list while the line keeps the focus; Enter runs the action."""
@@ -171,10 +160,10 @@ MOUSE: Final = (
 )
 
 
-class KeySheet(QDialog):
+class KeySheet(QtWidgets.QDialog):
     """All keys by group, in three columns, with mouse and wheel."""
 
-    def __init__(self, actions: Registry, parent: QWidget) -> None:
+    def __init__(self, actions: Registry, parent: QtWidgets.QWidget) -> None:
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
         blocks = [
@@ -186,12 +175,12 @@ class KeySheet(QDialog):
         columns = []
         for column in _in_columns(blocks):
             parts = [part for group, rows in column for part in (self._block(group, rows), 10)]
-            columns.append(lay_out(QVBoxLayout(), *parts, REST))
-        sheet = lay_out(QHBoxLayout(), *columns, spacing=20)
-        below = lay_out(QHBoxLayout(), REST, Button(self.tr("Close"), self.accept))
-        lay_out(QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
+            columns.append(lay_out(QtWidgets.QVBoxLayout(), *parts, REST))
+        sheet = lay_out(QtWidgets.QHBoxLayout(), *columns, spacing=20)
+        below = lay_out(QtWidgets.QHBoxLayout(), REST, Button(self.tr("Close"), self.accept))
+        lay_out(QtWidgets.QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
 
-    def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
+    def _block(self, group: str, rows: list[tuple[str, str]]) -> QtWidgets.QGridLayout:
         grid = new_grid(None, 16, 0)
         grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):

@@ -11,20 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QComboBox,
-    QFormLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
-    QProgressBar,
-    QVBoxLayout,
-    QWidget,
-)
 
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
@@ -54,10 +43,10 @@ class PlaylistPage(FormPage):
     def __init__(self, w: MainWindow) -> None:
         super().__init__(tr("Audio of the next run"), tr("Use this list"), w)
         self._w, self._before = w, w.runs.next.audio
-        self.list = QListWidget()
+        self.list = QtWidgets.QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
-        self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
-        self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.list.setDragDropMode(QtWidgets.QAbstractItemView.DragDropMode.InternalMove)
+        self.list.setSelectionMode(QtWidgets.QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setSpacing(2)
@@ -70,9 +59,9 @@ class PlaylistPage(FormPage):
             sequence = QKeySequence(key)
             QShortcut(sequence, self.list, button.click, context=Qt.ShortcutContext.WidgetShortcut)
             set_tip(button, sequence.toString(QKeySequence.SequenceFormat.NativeText))
-        beside = lay_out(QVBoxLayout(), files, folder, 8, self.up, self.down, self.remove, REST)
+        beside = lay_out(QtWidgets.QVBoxLayout(), files, folder, 8, self.up, self.down, self.remove, REST)
         self.about = wrapped(self.tr("Files are decoded in this order; those of a folder by name."))
-        lay_out(self.column, (lay_out(QHBoxLayout(), (self.list, 1), beside), 1), self.about, self.buttons)
+        lay_out(self.column, (lay_out(QtWidgets.QHBoxLayout(), (self.list, 1), beside), 1), self.about, self.buttons)
         self.list.itemSelectionChanged.connect(self._refresh)
         self.list.model().rowsMoved.connect(self._refresh)
         self.add(() if self._before is None else self._before.paths)
@@ -87,7 +76,7 @@ class PlaylistPage(FormPage):
             if path in known:
                 continue
             name = os.path.basename(path.rstrip(os.sep)) or path
-            item = QListWidgetItem(displayable(f"{name}{os.sep}" if os.path.isdir(path) else name))
+            item = QtWidgets.QListWidgetItem(displayable(f"{name}{os.sep}" if os.path.isdir(path) else name))
             item.setData(PATH, path)
             set_tip(item, path)
             self.list.addItem(item)
@@ -143,7 +132,9 @@ CLIPPED: Final = 0.99
 class MicrophonePage(FormPage):
     """Chooses a device, shows its level, and records; `decode` takes the finished file."""
 
-    def __init__(self, devices: list[tuple[str, int]], decode: Callable[[Path], object], parent: QWidget) -> None:
+    def __init__(
+        self, devices: list[tuple[str, int]], decode: Callable[[Path], object], parent: QtWidgets.QWidget
+    ) -> None:
         super().__init__(tr("Record from the microphone"), tr("Record"), parent)
         self._decode = decode
         self._recording: Recording | None = None
@@ -151,7 +142,7 @@ class MicrophonePage(FormPage):
         self.state = Wrapped(
             self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_RECORDING_S))
         )
-        self.level = QProgressBar(minimum=QUIETEST_DB, maximum=0, value=QUIETEST_DB, textVisible=False)
+        self.level = QtWidgets.QProgressBar(minimum=QUIETEST_DB, maximum=0, value=QUIETEST_DB, textVisible=False)
         describe(self.level, self.tr("Level"))
         lay_out(self.column, self.device, self.state, self.level, self.buttons, REST, spacing=10)
         self._timer = QTimer(self, interval=50)
@@ -229,12 +220,12 @@ class RunOnPage(FormPage):
     def __init__(self, w: MainWindow) -> None:
         super().__init__(tr("Run on another machine"), tr("Run"), w)
         self._runs = w.runs
-        self.host = QComboBox()
+        self.host = QtWidgets.QComboBox()
         self.host.setEditable(True)
         self.host.addItems(w.runs.next.hosts())
-        self.audio, self.transcripts = QLineEdit(), QLineEdit()
+        self.audio, self.transcripts = QtWidgets.QLineEdit(), QtWidgets.QLineEdit()
         self.audio.setPlaceholderText(tr("empty: the bundled voices"))
-        form = QFormLayout()
+        form = QtWidgets.QFormLayout()
         form.setVerticalSpacing(10)
         titles = tr("Machine"), tr("Audio"), tr("Transcripts")
         for title, field in zip(titles, (self.host, self.audio, self.transcripts), strict=True):

@@ -12,18 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from PySide6 import QtWidgets
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QProcess, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QProgressBar,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
 
 from app.charts.still import StillPlot
 from app.layout import NONE, REST, Scrolled, lay_out, named, styled
@@ -66,24 +57,24 @@ class Printed(msgspec.Struct):
 class Page(Scrolled):
     """What is shown among the results, until it is closed."""
 
-    def __init__(self, title: str, parent: QWidget) -> None:
-        body = named(QWidget(), "scrolled")
+    def __init__(self, title: str, parent: QtWidgets.QWidget) -> None:
+        body = named(QtWidgets.QWidget(), "scrolled")
         super().__init__(body, parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         set_title(self, title)
         describe(self, title)
-        self.column = lay_out(QVBoxLayout(body))
+        self.column = lay_out(QtWidgets.QVBoxLayout(body))
 
 
 class FormPage(Page):
     """Asks for what a run needs, while the desk can be used: a button, or Enter, takes it; Esc closes it."""
 
-    def __init__(self, title: str, take: str, parent: QWidget) -> None:
+    def __init__(self, title: str, take: str, parent: QtWidgets.QWidget) -> None:
         super().__init__(title, parent)
         self.take, self.end = Button(take, self.accept), Button(self.tr("Cancel"), self.close)
         self.take.setProperty("primary", True)
-        self.buttons = lay_out(QHBoxLayout(), self.take, self.end, REST)
+        self.buttons = lay_out(QtWidgets.QHBoxLayout(), self.take, self.end, REST)
 
     def accept(self) -> None:
         """Take what was entered (override)."""
@@ -113,7 +104,9 @@ class TaskPage(Page):
     changed = Signal()  # It began, got on, or ended
     over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
 
-    def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget, kind: str = "") -> None:
+    def __init__(
+        self, title: str, words: Sequence[str], begins: str, parent: QtWidgets.QWidget, kind: str = ""
+    ) -> None:
         super().__init__(title, parent)
         self._begins, self.kind = begins, kind or type(self).__name__
         self.expected_s = 0.0  # What the last one of its kind took; 0 where that is not known
@@ -121,13 +114,13 @@ class TaskPage(Page):
         self.state = Wrapped("")
         self.copy = Button(self.tr("Copy"), self._copy)
         self.copy.setEnabled(False)
-        self._buttons = QGridLayout()
+        self._buttons = QtWidgets.QGridLayout()
         self._buttons.setColumnStretch(BUTTONS, 1)
         lay_out(self.column, self.state)
         self.column.addStretch(0)  # takes the room as long as there are no tables
         self.column.addLayout(self._buttons)
-        self.pages: QTabWidget | None = None
-        self._page: QBoxLayout | None = None
+        self.pages: QtWidgets.QTabWidget | None = None
+        self._page: QtWidgets.QBoxLayout | None = None
         self.sentences: list[Wrapped] = []
         self.tables: list[TableTwin] = []
         self.charts: list[StillPlot] = []
@@ -145,13 +138,13 @@ class TaskPage(Page):
             self.begin(words)
 
     def _make_row(self, title: str) -> None:
-        self.row = QWidget(self)
+        self.row = QtWidgets.QWidget(self)
         name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
-        self.bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
+        self.bar = QtWidgets.QProgressBar(minimum=0, maximum=0, textVisible=False)
         self.bar.setFixedSize(120, 8)
         describe(self.bar, self.tr("Progress of {0}").format(title))
         self.end = Button(self.tr("Cancel"), self.cancel)
-        lay_out(QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
+        lay_out(QtWidgets.QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
         self.row.hide()
         self.destroyed.connect(self.row.deleteLater)
 
@@ -234,7 +227,7 @@ class TaskPage(Page):
         self.tables.append(twin)
         self._shown.append(model)
 
-    def add_widget(self, widget: QWidget, stretch: int = 1) -> None:
+    def add_widget(self, widget: QtWidgets.QWidget, stretch: int = 1) -> None:
         """Show a chart below what is there."""
         if self._page is not None:
             self._page.addWidget(widget, stretch)
@@ -251,11 +244,11 @@ class TaskPage(Page):
     def begin_page(self, title: str) -> None:
         """Show what is added from now on behind a tab."""
         if self.pages is None:
-            self.pages = QTabWidget()
+            self.pages = QtWidgets.QTabWidget()
             self.pages.setDocumentMode(True)
             self.add_widget(self.pages, 1)
-        page = QWidget()
-        self._page = lay_out(QVBoxLayout(page), margins=(0, 8, 0, 0))
+        page = QtWidgets.QWidget()
+        self._page = lay_out(QtWidgets.QVBoxLayout(page), margins=(0, 8, 0, 0))
         self.pages.addTab(page, literal(title))
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -338,14 +331,14 @@ class TaskPage(Page):
         QGuiApplication.clipboard().setText("\n\n".join([f"{self.windowTitle()}\n{self.state.text()}", *shown]))
 
 
-class Boxed(QFrame):
+class Boxed(QtWidgets.QFrame):
     """Sentences in a frame: as high as they are, up to TALLEST lines."""
 
     def __init__(self, label: Wrapped) -> None:
         super().__init__()
         self.setObjectName("banner")
         self._label, self._scrolled = label, Scrolled(label)
-        lay_out(QVBoxLayout(self), self._scrolled, margins=(10, 6, 6, 6))
+        lay_out(QtWidgets.QVBoxLayout(self), self._scrolled, margins=(10, 6, 6, 6))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
