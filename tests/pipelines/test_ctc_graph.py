@@ -17,7 +17,6 @@ from pipelines.models.ctc.layouts import Units
 from pipelines.models.dictionary import DictionaryError
 from pipelines.search.graph import openfst
 from pipelines.search.graph.ctc import compile, g2p, lexicon, topologies
-from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.viterbi import Viterbi
 from profiler.errors import BadInput
@@ -173,7 +172,7 @@ def put(folder: Path, name: str, graph: Graph) -> Path:
 @each("parts, name", [("HLG", "HLG.fst"), ("HLG", "TLG.fst"), ("HL", "HL.fst"), ("H", "H.fst")])
 def test_graphs_of_other_tools_are_opened_and_say_the_same(made, tmp_path, parts, name):
     graph = made[parts, "standard"][0]
-    read = ctc_graphs.load_or_build(GraphConfig(parts=parts), UNITS, put(tmp_path, name, graph))
+    read = compile.load_or_build(GraphConfig(parts=parts), UNITS, put(tmp_path, name, graph))
     assert read.blank == UNITS.blank
     for seed in range(5):
         scores = log_probabilities(seed, 20)
@@ -185,17 +184,17 @@ def test_of_parts_that_are_not_in_the_folder_a_graph_is_compiled_with_its_lexico
     recipe(tmp_path)
     config = GraphConfig(language_model=str(tmp_path / "toy.arpa"))
     steps = []
-    graph = ctc_graphs.load_or_build(config, UNITS, tmp_path, lambda what, share: steps.append(what))
+    graph = compile.load_or_build(config, UNITS, tmp_path, lambda what, share: steps.append(what))
     assert set(graph.words) == {"<s>", "</s>", *WORDS}
     assert any("building graph: determinising" in step for step in steps)
-    assert ctc_graphs.load_or_build(config, UNITS, tmp_path).n_arcs == graph.n_arcs
+    assert compile.load_or_build(config, UNITS, tmp_path).n_arcs == graph.n_arcs
 
 
 def test_a_unit_that_is_a_space_may_stand_between_words(tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "list.txt").write_text("ab\nba\n")
     letters = Units(("<blank>", " ", "a", "b"), 0)
-    graph = ctc_graphs.load_or_build(GraphConfig(grammar=str(tmp_path / "list.txt")), letters, tmp_path / "none")
+    graph = compile.load_or_build(GraphConfig(grammar=str(tmp_path / "list.txt")), letters, tmp_path / "none")
     for between in (1, 0):  # the space, and a blank alone
         scores = loud([2, 3, between, 3, 2], -9.0, 4)
         assert heard(graph, scores) == ["ab", "ba"]
@@ -214,12 +213,12 @@ def test_damaged_folders_are_refused_in_one_sentence(made, tmp_path, damage, mes
     folder = put(tmp_path, "HLG.fst", made["HLG", "standard"][0])
     damage(folder)
     with pytest.raises(BadInput, match=message):
-        ctc_graphs.load_or_build(GraphConfig(), UNITS, folder)
+        compile.load_or_build(GraphConfig(), UNITS, folder)
 
 
 def test_a_graph_of_another_net_is_refused(made, tmp_path):
     folder = put(tmp_path, "HLG.fst", made["HLG", "standard"][0])
     with pytest.raises(GraphError, match="has label 5, and the net's last unit has 3 there"):
-        ctc_graphs.load_or_build(GraphConfig(), Units(("<blank>", "a", "b"), 0), folder)
+        compile.load_or_build(GraphConfig(), Units(("<blank>", "a", "b"), 0), folder)
     with pytest.raises(GraphError, match="the blank among them"):
-        ctc_graphs.load_or_build(GraphConfig(), Units(("a", "b"), 2))
+        compile.load_or_build(GraphConfig(), Units(("a", "b"), 2))

@@ -13,18 +13,12 @@ from search_graphs import random_graph, settings, smooth_scores
 
 from app.model import report
 from pipelines.config import assign, presets
-from pipelines.run import playlist
-from pipelines.run.control import Control
-from pipelines.run.decode import Decoder
-from pipelines.run.recogniser import build
 from pipelines.run.session_run import Outcome
 from pipelines.search import workspace
 from pipelines.search.adaptive_beam import MIN_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.words import align
 from profiler.session.reader import Session
-from profiler.session.writer import NullWriter
-from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.pipelines import whole_runs
 
@@ -169,14 +163,9 @@ def test_the_search_uses_what_the_adaptive_beam_sets():
     ],
 )
 def test_small_grammars_hear_every_word(shared_audio, preset, names):
-    paths = [str(shared_audio / name) for name in names]
-    items = playlist.build(paths, str(shared_audio / "transcripts.tsv")).items
-    config = presets.load(preset).config
-    recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
-    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
-    done = decoder.run(items).utterances
-    assert [utterance.hypothesis for utterance in done] == [item.reference for item in items]
-    assert recogniser.search.complete
+    speech, config = [shared_audio / name for name in names], presets.load(preset).config
+    outcome = whole_runs.run(config, speech, transcripts=shared_audio / "transcripts.tsv")
+    assert [(u.errors, u.complete) for u in outcome.result.utterances] == [(0, True)] * len(names)
 
 
 # -- aligning a path's phones with the pronunciations of its words ---------------------------------
