@@ -27,6 +27,12 @@ def scores():
     return smooth_scores(5, FRAMES, thousand_words().n_senones)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A call that takes longer, on a busy machine, would return and be made again: it would have spans of its own."""
+    monkeypatch.setattr(viterbi, "PATIENCE_NS", 10**12)
+
+
 def record(scores, block=16, **changes):
     """Spans by name of step, and the times just before and after each call of `advance`."""
     decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
@@ -129,7 +135,7 @@ def books(decoder):
 
 
 def decode(scores, block, replayed, turns=False, **changes):
-    """Words, cost and books after each block; what the repeats took; the spans of the decode lane.
+    """Words, cost and spans; the books after each block; what the repeats took.
 
     `turns`: read the active senones before each frame.
     """
@@ -149,36 +155,29 @@ def decode(scores, block, replayed, turns=False, **changes):
             decoder.advance(part[t : t + 1] if turns else part, at + t, lane)
         if replayed:
             taken.append(replay.again(list(part) if turns else part, at, own))
-        after.append(books(decoder))
-    return (decoder.finish(), decoder.best_cost, after), taken, lane.recorded
+        after += books(decoder)
+    return (decoder.finish(), decoder.best_cost, lane.recorded), after, taken
 
 
 @each("block", [1, 16, 64])
 @each("lattice", [False, True])
 @each("turns", [False, True])
-def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice, turns, monkeypatch):
-    # A call that takes longer, on a busy machine, returns and is made again: it has spans of its own.
-    monkeypatch.setattr(viterbi, "PATIENCE_NS", 10**12)
-    (words, cost, books), _, spans = decode(scores, block, False, turns, lattice=lattice)
-    (same_words, same_cost, same_books), taken, same_spans = decode(scores, block, True, turns, lattice=lattice)
-    assert words == same_words
-    assert cost == same_cost
-    assert spans == same_spans
-    for before, after in zip(books, same_books, strict=True):
-        for a, b in zip(before, after, strict=True):
-            np.testing.assert_array_equal(a, b)
+def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice, turns):
+    expected, before, _ = decode(scores, block, False, turns, lattice=lattice)
+    result, after, taken = decode(scores, block, True, turns, lattice=lattice)
+    assert result == expected
+    for wanted, got in zip(before, after, strict=True):
+        np.testing.assert_array_equal(got, wanted)
     assert len(taken) == -(-FRAMES // block)
-    wanted = {"search.emit", "search.epsilon", "search.prune"}
-    wanted |= {"search.lattice"} if lattice else set()
-    wanted |= {"search.active"} if turns else set()
-    assert all(set(least) - {"search.rank"} == wanted for least in taken)
+    stages = {*STEPS, *["search.lattice"] * lattice, *["search.active"] * turns}
+    assert all(set(least) - {RANK} == stages for least in taken)
     assert all(least["search.emit"] > 0 for least in taken)
 
 
 def test_a_block_with_its_history_collected_in_between_is_not_repeated(scores, monkeypatch):
-    plain, _, _ = decode(scores, 16, False)
+    plain = decode(scores, 16, False)[0]
     monkeypatch.setattr(workspace, "FIRST_HISTORY", 256)
-    (words, cost, _), taken, _ = decode(scores, 16, True)
+    (words, cost, _), _, taken = decode(scores, 16, True)
     assert words == plain[0]
     assert cost == pytest.approx(plain[1])
     assert {} in taken
