@@ -64,20 +64,15 @@ class FakeDevice:
 
 @contextmanager
 def piece(
-    timer: DeviceTimer,
-    stage: int,
-    stream: int = COMPUTE,
-    first_frame: int = 0,
-    frames: int = 0,
-    work: tuple[int, int, int] = (0, 0, 0),
+    timer: DeviceTimer, stage: int, stream: int = COMPUTE, frame: int = 0, work: tuple[int, int, int] = (0, 0, 0)
 ) -> Iterator[None]:
-    """What the context gives to `stream` is one span of `stage`, where anything is recorded."""
+    """What the context gives to `stream` is one span of four frames of `stage`, where anything is recorded."""
     if not timer.recording:
         yield
         return
     given, began = timer.begin(stream)
     yield
-    timer.end(given, began, stage, stream, first_frame, frames, work)
+    timer.end(given, began, stage, stream, frame, 4, work)
 
 
 class Rig:
@@ -95,7 +90,7 @@ class Rig:
         self.host.take()
 
     def compute(self, ns: int, stream: int = COMPUTE, frame: int = 0) -> None:
-        with piece(self.timer, self.gemm, stream, frame, 4):
+        with piece(self.timer, self.gemm, stream, frame):
             self.device.run(stream, ns)
 
     def blocking_copy(self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0) -> None:
@@ -104,11 +99,9 @@ class Rig:
 
     def taken(self) -> tuple[dict[str, int], list[np.ndarray]]:
         """Sum of each stage on the host's lane (ns), and the spans of each device lane."""
-        names = [stage.name for stage in self.recorder.stages]
         spans = np.frombuffer(self.host.take(), SPAN)
-        sums: dict[str, int] = {}
-        for span in spans:
-            name = names[span["stage"]]
-            sums[name] = sums.get(name, 0) + int(span["duration_ns"])
-        lanes = [np.frombuffer(lane.take(), SPAN) for lane in self.recorder.lanes[1:]]
-        return sums, lanes
+        sums = {
+            self.recorder.stages[stage].name: int(spans["duration_ns"][spans["stage"] == stage].sum())
+            for stage in dict.fromkeys(spans["stage"].tolist())
+        }
+        return sums, [np.frombuffer(lane.take(), SPAN) for lane in self.recorder.lanes[1:]]

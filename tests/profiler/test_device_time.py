@@ -220,7 +220,7 @@ def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law():
     dense = rig.recorder.stage("score.counted", "scoring", ("gaussians",))
     law = Cost({"gemm": Linear(per_work=(54.0, 0.0, 0.0))}, Linear(per_work=(4.0, 0.0, 0.0)))
     rig.recorder.cost(dense, 0, law)
-    with piece(rig.timer, dense, COMPUTE, 0, 4, (1000, 0, 0)):
+    with piece(rig.timer, dense, work=(1000, 0, 0)):
         rig.device.run(COMPUTE, 4 * MS)
     rig.clock.advance(1 * MS)  # a quarter is hidden
     with rig.timer.waiting(COMPUTE):

@@ -1,10 +1,6 @@
 import itertools
-import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -70,10 +66,10 @@ def expected_run(begin: int, n: int, lane: int = 0, epoch: int = 0) -> np.ndarra
     """What `record_run` must have recorded."""
     i = np.arange(begin, begin + n)
     spans = np.empty(n, SPAN)
-    spans["start_ns"], spans["duration_ns"] = 10 * i, i % 7
-    spans["stage"], spans["lane"], spans["epoch"] = i % 1000, lane, epoch
-    spans["first_frame"], spans["frames"] = i, i % 50
-    spans["work0"], spans["work1"], spans["work2"] = i + 1, i + 2, i + 3
+    values = {"start_ns": 10 * i, "duration_ns": i % 7, "stage": i % 1000, "lane": lane, "epoch": epoch}
+    values |= {"first_frame": i, "frames": i % 50, "work0": i + 1, "work1": i + 2, "work2": i + 3}
+    for name, value in values.items():
+        spans[name] = value
     return spans
 
 
@@ -187,66 +183,32 @@ def test_a_kernel_drops_and_counts_what_does_not_fit(bad):
     assert taken(lane)[["stage", "first_frame", "frames", "work0"]].tolist() == [largest]
 
 
-CACHED = """
-import sys
-sys.path.insert(0, {folder!r})
-from recording_kernel import kernel
-from profiler.recording.lanes import Lane
-lane = Lane(0, "x", "cpu", False, 8)
-kernel(lane.lend())
-lane.settle()
-print(lane.recorded, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
-"""
-
-KERNEL = """
-import numba
-from profiler.recording.kernel_spans import now_ns, put
-
-@numba.njit(cache=True, nogil=True)
-def kernel(spans):
-    start = now_ns()
-    put(spans, 1, start, now_ns(), 0, 1, (0, 0, 0))
-"""
-
-
-@pytest.mark.slow
-def test_kernels_that_record_are_compiled_once_and_cached(tmp_path):
-    (tmp_path / "recording_kernel.py").write_text(KERNEL)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, "-c", CACHED.format(folder=str(tmp_path))]
-    for printed in ("1 0 1\n", "1 1 0\n"):
-        assert subprocess.check_output(command, text=True, env=environment, cwd=Path(__file__).parents[2]) == printed
-
-
 # -- threads ----------------------------------------------------------------------------------------
 
 
 class Consumer(threading.Thread):
-    """Takes from lanes, a varying number at a time, until the test signals the end."""
+    """Takes from a lane, a varying number at a time, until the test signals the end."""
 
-    def __init__(self, *lanes: Lane) -> None:
+    def __init__(self, lane: Lane) -> None:
         super().__init__(daemon=True)
-        self.taken: dict[int, list[bytes]] = {lane.id: [] for lane in lanes}
-        self.done = threading.Event()
+        self.lane, self.done = lane, threading.Event()
+        self.taken: list[bytes] = []
         self.racing = False  # set by the producer while a kernel records
         self.raced = 0  # times that something was taken from beginning to end of which it did
-        self._lanes = lanes
 
     def run(self) -> None:
         for limit in itertools.cycle((1, 7, 64, 3, 9000)):
             last, racing = self.done.is_set(), self.racing
-            for lane in self._lanes:
-                data = lane.take(limit)
-                self.taken[lane.id].append(data)
-                self.raced += racing and self.racing and len(data) > 0
-            if last and not any(lane.waiting for lane in self._lanes):
+            self.taken.append(self.lane.take(limit))
+            self.raced += racing and self.racing and len(self.taken[-1]) > 0
+            if last and not self.lane.waiting:
                 return
 
-    def spans(self, lane: Lane) -> np.ndarray:
+    def spans(self) -> np.ndarray:
         self.done.set()
         self.join(JOIN_S)
         assert not self.is_alive()
-        return np.frombuffer(b"".join(self.taken[lane.id]), SPAN)
+        return np.frombuffer(b"".join(self.taken), SPAN)
 
 
 def test_a_kernel_records_while_the_consumer_takes():
@@ -261,22 +223,19 @@ def test_a_kernel_records_while_the_consumer_takes():
         # Mostly there is room; every tenth time what there is no room for is dropped.
         while turn % 10 and lane.waiting > 10_000:
             time.sleep(0)
-        n = 19_989 if turn % 3 else turn
-        before = lane.dropped
+        n, before = 19_989 if turn % 3 else turn, lane.dropped
         spans = lane.lend()
         consumer.racing = True
         record_slowly(spans, number, n)
         consumer.racing = False
         lane.settle()
         kept.append((number, n - (lane.dropped - before)))
-        number += n
-        before = lane.dropped
+        number, before = number + n, lane.dropped
         put_run(lane, number, 1)
         kept.append((number, int(lane.dropped == before)))
         number += 1
-    spans = consumer.spans(lane)
-    expected = b"".join(expected_run(begin, n, 1).tobytes() for begin, n in kept)
-    assert spans.tobytes() == expected
+    spans = consumer.spans()
+    assert spans.tobytes() == b"".join(expected_run(begin, n, 1).tobytes() for begin, n in kept)
     assert lane.recorded + lane.dropped == number
     if not consumer.raced:
         pytest.skip("this machine never ran the kernel and the consumer at the same time")

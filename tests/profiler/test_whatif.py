@@ -199,20 +199,17 @@ def test_weighing(verdict, measured, agrees):
     assert (alike.agrees, "says nothing" in alike.why) == (None, True)
 
 
-def change(agrees: bool | None) -> Perturbation:
-    return Perturbation("c", measured=Ratio(1.0, 0.9, 1.1), predicted=1.0, agrees=agrees, why="w")
-
-
 @each(
     "agreements, survives",
     [([True], True), ([True, None], True), ([False, None], False), ([True, False], None), ([None], None), ([], None)],
 )
 def test_conclusion(agreements, survives):
-    changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in agreements)]
-    assert conclude("compute-bound", changes)[0] is survives
-    assert conclude("compute-bound", changes)[1].endswith(".")
-    assert conclude(None, changes)[0] is None
-    assert conclude("undecided", changes)[0] is None
+    change = Perturbation("c", measured=Ratio(1.0, 0.9, 1.1), predicted=1.0, agrees=None, why="w")
+    changes = [Perturbation("d", unavailable="there is none"), *(replace(change, agrees=a) for a in agreements)]
+    found, sentence = conclude("compute-bound", changes)
+    assert found is survives
+    assert sentence.endswith(".")
+    assert conclude(None, changes)[0] is conclude("undecided", changes)[0] is None
 
 
 # -- verdicts of stages and what is said of them ---------------------------------------------------
@@ -237,10 +234,8 @@ def test_a_verdict_names_the_largest_part_or_mixed(parts, verdict):
 def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed):
     draw = np.random.default_rng(seed)
     likely = dict(zip(PARTS, draw.exponential(10.0, len(PARTS)), strict=True))
-    off = dict(zip(PARTS, draw.uniform(0, 0.5, len(PARTS)), strict=True))
-    parts = between(**{name: ((1 - off[name]) * v, v, (1 + off[name]) * v) for name, v in likely.items()})
-    own = [name for name in PARTS if name not in NOT_OWN]
-    first = max(own, key=likely.__getitem__)
+    parts = between(**{name: tuple(v * (1 + draw.uniform(0, 0.5) * np.arange(-1, 2))) for name, v in likely.items()})
+    first = max((name for name in PARTS if name not in NOT_OWN), key=likely.__getitem__)
     judged = judge(Evidence(sum(likely.values()), 1, 1, parts, replayed=True))
     assert judged.verdict in (VERDICT_OF[first], "mixed")
     assert (judged.verdict == "mixed") == (judged.too_close is not None)
@@ -306,12 +301,9 @@ def test_the_sentence_tells_the_parts_and_what_a_unit_of_scattered_work_takes():
 
 def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool():
     # The best repeat of the calibration was 10 % faster than the median.
-    assert row(10_000, law(gemm=1.05e6), 1.0).defect is None
     assert row(10_000, law(gemm=1.1e6 - 1), 1.0).defect is None
     found = row(10_000, law(gemm=1.32e6), 1.0)
-    assert found.defect == (
-        "It ran in 83 % of the least time that the machine's measured roofs allow, so its cost law or a roof is wrong."
-    )
+    assert "83 % of the least time" in found.defect
     assert found.parts.share(NOT_ATTRIBUTED) == pytest.approx(0.2, abs=0.001)
 
 
@@ -322,10 +314,10 @@ def test_what_is_not_known_is_said_and_not_zero():
     unknown = judge(Evidence(5_000.0, 5, 5))
     assert (unknown.verdict, unknown.evidence) == (None, "–")
     assert unknown.sentence == "Takes 1 µs per frame; what it computes is not modelled."
-    reasoned = row(5_000, Cost(unmodelled="a library reads the file"))
-    assert (reasoned.verdict, reasoned.compute_ns, reasoned.parts) == (None, None, None)
-    assert reasoned.sentence == "Takes 5 µs per block; a library reads the file."
-    unmeasured = row(5_000, law(gemm=100), roofs=RoofTable())
-    assert (unmeasured.verdict, unmeasured.unexplained_ns) == (None, None)
-    assert "roofs were not measured" in unmeasured.sentence
+    for found, reason in (
+        (row(5_000, Cost(unmodelled="a library reads the file")), "Takes 5 µs per block; a library reads the file."),
+        (row(5_000, law(gemm=100), roofs=RoofTable()), "roofs were not measured"),
+    ):
+        assert found.verdict is found.compute_ns is found.unexplained_ns is None
+        assert reason in found.sentence
     assert judge(Evidence(0.0, 0, 0)).verdict is None
