@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +21,8 @@ from tests.waiting import wait_until
 def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -> Path:
     path = root / folder
     path.mkdir(parents=True)
-    (path / "name").write_text(name + "\n")
-    (path / "energy_uj").write_text(f"{energy_uj}\n")
-    (path / "max_energy_range_uj").write_text(f"{most}\n")
+    for file, value in (("name", name), ("energy_uj", energy_uj), ("max_energy_range_uj", most)):
+        (path / file).write_text(f"{value}\n")
     return path
 
 
@@ -31,18 +30,14 @@ def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -
 
 
 def test_zones_are_named_after_what_they_lie_in(tmp_path):
-    zone(tmp_path, "intel-rapl:0", "package-0", 5)
-    zone(tmp_path, "intel-rapl:0:0", "core", 5)
-    zone(tmp_path, "intel-rapl:1", "package-1", 5)
-    zone(tmp_path, "intel-rapl:1:0", "core", 5)
-    zone(tmp_path, "intel-rapl-mmio:0", "package-0", 5)
+    folders = {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl:1": "package-1"}
+    for folder, name in {**folders, "intel-rapl:1:0": "core", "intel-rapl-mmio:0": "package-0"}.items():
+        zone(tmp_path, folder, name, 5)
     (tmp_path / "intel-rapl").mkdir()  # the driver itself counts nothing
-    names = [found.name for found in energy.zones(tmp_path)]
-    assert sorted(names) == ["package-0", "package-0'", "package-0.core", "package-1", "package-1.core"]
-    assert len(set(names)) == len(names)
+    names = sorted(found.name for found in energy.zones(tmp_path))
+    assert names == ["package-0", "package-0'", "package-0.core", "package-1", "package-1.core"]
     here, reason = energy.probe(tmp_path)
-    assert here
-    assert "package-1.core" in reason
+    assert (here, "package-1.core" in reason) == (True, True)
 
 
 def test_energy_counts_from_the_first_reading_over_the_turn_and_until_the_zone_goes_away(tmp_path):
@@ -88,13 +83,9 @@ FIGURES: dict[str, Any] = {
 class FakeNvml:
     """The part of pynvml that is used. One device reports everything, the other little."""
 
-    NVML_ERROR_LIBRARY_NOT_FOUND = 12
-    NVML_ERROR_DRIVER_NOT_LOADED = 9
-    NVML_ERROR_NO_PERMISSION = 4
-    NVML_TEMPERATURE_GPU = 0
-    NVML_CLOCK_SM = 1
-    NVML_PCIE_UTIL_TX_BYTES = 0
-    NVML_PCIE_UTIL_RX_BYTES = 1
+    NVML_ERROR_LIBRARY_NOT_FOUND, NVML_ERROR_DRIVER_NOT_LOADED, NVML_ERROR_NO_PERMISSION = 12, 9, 4
+    NVML_TEMPERATURE_GPU, NVML_CLOCK_SM = 0, 1
+    NVML_PCIE_UTIL_TX_BYTES, NVML_PCIE_UTIL_RX_BYTES = 0, 1
 
     class NVMLError(Exception):
         def __init__(self, value: int) -> None:
@@ -102,9 +93,16 @@ class FakeNvml:
             self.value = value
 
     def __init__(self, count: int = 2, start: int | None = None) -> None:
-        self.count, self.start = count, start
-        self.open = 0
+        self.start, self.open = start, 0
         self.asked: list[str] = []
+        self.nvmlDeviceGetCount = lambda: count
+        self.nvmlDeviceGetHandleByIndex = lambda index: index
+        self.nvmlDeviceGetName = lambda handle: b"Old GPU" if handle else "New GPU"
+        self.nvmlDeviceGetUUID = lambda handle: (NEW, OLD)[handle].encode()
+        self.nvmlSystemGetDriverVersion = lambda: "580.95.05"
+        self.nvmlSystemGetCudaDriverVersion = lambda: 13000
+        for figure in FIGURES:
+            setattr(self, f"nvmlDeviceGet{figure}", partial(self.query, figure))
 
     def nvmlInit(self) -> None:
         if self.start is not None:
@@ -114,28 +112,13 @@ class FakeNvml:
     def nvmlShutdown(self) -> None:
         self.open -= 1
 
-    def __getattr__(self, name: str) -> Any:
-        facts: dict[str, Callable[..., Any]] = {
-            "nvmlDeviceGetCount": lambda: self.count,
-            "nvmlDeviceGetHandleByIndex": lambda index: index,
-            "nvmlDeviceGetName": lambda handle: b"Old GPU" if handle else "New GPU",
-            "nvmlDeviceGetUUID": lambda handle: (NEW, OLD)[handle].encode(),
-            "nvmlSystemGetDriverVersion": lambda: "580.95.05",
-            "nvmlSystemGetCudaDriverVersion": lambda: 13000,
-        }
-        figure = name.removeprefix("nvmlDeviceGet")
-        if name in facts or figure not in FIGURES:
-            return facts.get(name) or object.__getattribute__(self, name)
-
-        def query(handle: int, *which: int) -> Any:
-            assert self.open == 1
-            self.asked.append(f"{figure}{handle}")
-            if handle == 1 and figure != "Temperature":
-                raise self.NVMLError(3)  # not supported
-            value = FIGURES[figure]
-            return value[which[0]] if isinstance(value, dict) else value
-
-        return query
+    def query(self, figure: str, handle: int, *which: int) -> Any:
+        assert self.open == 1
+        self.asked.append(f"{figure}{handle}")
+        if handle == 1 and figure != "Temperature":
+            raise self.NVMLError(3)  # not supported
+        value = FIGURES[figure]
+        return value[which[0]] if isinstance(value, dict) else value
 
 
 def test_a_device_tells_its_figures_with_units_and_one_that_it_does_not_report_is_requested_once():

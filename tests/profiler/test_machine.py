@@ -11,7 +11,7 @@ from profiler_sessions import ROOF_TABLE, Sink, roof
 
 from profiler.machine import describe as module
 from profiler.machine.describe import describe
-from profiler.machine.roofs import cpu, table, timing
+from profiler.machine.roofs import _kernels, cpu, table, timing
 from profiler.machine.roofs.table import BANDWIDTH, KERNEL, RATE, Roof, RoofTable
 from profiler.machine.sampler import Sampler
 from tests.each import each
@@ -50,19 +50,15 @@ def test_measured_roofs_are_complete_and_plausible():
 
 
 def test_the_vector_kernels_compute_what_they_are_named_after():
-    from profiler.machine.roofs import _kernels
-
     x = np.linspace(-80, 80, 100_001, dtype=np.float32)
-    out = np.empty_like(x)
+    y, out = np.exp(x), np.empty_like(x)
     _kernels.exp_vector(x, out, 1)
     np.testing.assert_allclose(out, np.exp(x.astype(np.float64)), rtol=5e-6)
-    y = np.exp(x)
     _kernels.log_vector(y, out, 1)
     np.testing.assert_allclose(out, np.log(y.astype(np.float64)), rtol=2e-6, atol=2e-6)
+    _kernels.triad(out, x, y, 3)
+    np.testing.assert_allclose(out, x + 2 * y, rtol=1e-6)
     assert _kernels.read(np.arange(10, dtype=np.float32), 3) == 3 * 45 + 3
-    a = np.empty_like(x)
-    _kernels.triad(a, x, y, 3)
-    np.testing.assert_allclose(a, x + 2 * y, rtol=1e-6)
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch):
@@ -208,17 +204,15 @@ def test_the_sampler_reads_load_and_memory():
             sum(range(20_000))
         # On a busy machine a process gets what it gets; both clocks must say the same of it.
         share = 100 * (time.process_time() - used) / (time.monotonic() - begun)
-    count = len(sink.rows)
-    times = [t for t, _ in sink.rows]
-    assert times == sorted(times)
-    values = sink.rows[0][1] | sink.rows[-1][1]
-    assert (values["process.rss_bytes"] or 0) > 1e6
-    assert (values["process.threads"] or 0) >= 1
+    rows = [*sink.rows]
+    assert [t for t, _ in rows] == sorted(t for t, _ in rows)
+    values = rows[0][1] | rows[-1][1]
+    assert values["process.rss_bytes"] > 1e6
+    assert values["process.threads"] >= 1
     assert "system.cpu_percent" in values
-    read = np.mean([row.get("process.cpu_percent") or 0.0 for _, row in sink.rows])
-    assert share / 2 < read < 2 * share
+    assert share / 2 < np.mean([row.get("process.cpu_percent") or 0.0 for _, row in rows]) < 2 * share
     time.sleep(0.03)
-    assert len(sink.rows) == count
+    assert len(sink.rows) == len(rows)
 
 
 def test_a_process_that_ends_is_no_error():

@@ -1,6 +1,5 @@
 """Which part of a program holds which memory, held against what the kernel says of the whole process."""
 
-import mmap
 import sys
 from functools import partial
 from pathlib import Path
@@ -95,19 +94,14 @@ def test_words_are_added_up_once():
 
 
 def test_a_mapped_file_is_memory_of_a_file(tmp_path):
-    path = tmp_path / "graph"
-    path.write_bytes(bytes(4 * MB))
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        array = np.frombuffer(mapped, np.uint8)
-        assert int(array.sum()) == 0
-        one = held(array)
-        del array
+    (tmp_path / "graph").write_bytes(bytes(4 * MB))
+    mapped = np.memmap(tmp_path / "graph", np.uint8, "r")
+    assert int(mapped.sum()) == 0
+    one = held(mapped)
     assert one.used >= one.mapped >= 3.9 * MB
 
 
 def test_the_tensors_of_a_device_count_apart(monkeypatch):
-    block = written(4 * MB)
-
     class Tensor:
         def __init__(self, device: str, address: int, size: int) -> None:
             where = SimpleNamespace(type=device)
@@ -115,7 +109,8 @@ def test_the_tensors_of_a_device_count_apart(monkeypatch):
             self.untyped_storage = lambda: storage
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor))
-    here = Tensor("cpu", block.__array_interface__["data"][0], block.nbytes)
+    block = written(4 * MB)
+    here = Tensor("cpu", block.ctypes.data, block.nbytes)
     usage = meter(("model", [here, Tensor("cuda", 1 << 40, 3 * MB), Tensor("cuda", 1 << 40, 3 * MB)])).measure()
     assert 4 * MB <= usage.parts["model"].used < 4.1 * MB
     assert usage.values()["memory.device_bytes"] == 3 * MB
@@ -152,9 +147,9 @@ def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut():
     assert held(small).used == small.nbytes
     block = written(4 * MB)[100 : 100 + MB]
     assert held(block).used >= 4 * MB, "the memory that a view keeps alive"
-    address = block.__array_interface__["data"][0]
     with (memory.PROC / "pagemap").open("rb", buffering=0) as pagemap:
-        assert memory._pages(pagemap.fileno(), Block(address, 10 * PAGE + 17, "", True)) == (10 * PAGE + 17, 0)
+        part = Block(block.ctypes.data, 10 * PAGE + 17, "", True)
+        assert memory._pages(pagemap.fileno(), part) == (10 * PAGE + 17, 0)
 
 
 def test_mappings_by_library(tmp_path):

@@ -58,9 +58,8 @@ def test_a_renamed_session(noticed, tmp_path, monkeypatch):
     every = 0.0 if noticed == "while recording" else 1e9
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", every)
     path, other = tmp_path / "s.asrs", tmp_path / "renamed.asrs"
-    recorder = Recorder()
-    writer = SessionWriter(path, recorder, {})
-    stage, lane = recorder.stage("decode", "decode"), recorder.lane("decode", decode=True)
+    writer = SessionWriter(path, Recorder(), {})
+    stage, lane = writer.recorder.stage("decode", "decode"), writer.recorder.lane("decode", decode=True)
     for i in range(500):
         lane.put(stage, 10 * i, 10 * i + 9, i, 1)
     path.rename(other)
@@ -70,8 +69,7 @@ def test_a_renamed_session(noticed, tmp_path, monkeypatch):
     assert "was only renamed" in str(writer.failed)
     assert os.listdir(tmp_path) == [other.name]
     with Session.open(other) as session:
-        assert session.state == "failed"
-        assert session.notes == []
+        assert (session.state, session.notes) == ("failed", [])
         assert session.spans["first_frame"].tolist() == list(range(500))
 
 
