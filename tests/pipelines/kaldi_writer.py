@@ -48,7 +48,7 @@ def f32(value: float) -> bytes:
 
 
 def integers(values: Sequence[int]) -> bytes:
-    return b"\4" + struct.pack("<i", len(values)) + b"".join(struct.pack("<i", value) for value in values)
+    return b"\4" + struct.pack(f"<{len(values) + 1}i", len(values), *values)
 
 
 def vector(values: Sequence[float], kind: str = "F") -> bytes:
@@ -58,11 +58,11 @@ def vector(values: Sequence[float], kind: str = "F") -> bytes:
 
 def matrix(rows: np.ndarray, kind: str = "F") -> bytes:
     code = {"F": "<f4", "D": "<f8"}[kind]
-    return token(f"{kind}M") + i32(rows.shape[0]) + i32(rows.shape[1]) + np.ascontiguousarray(rows, code).tobytes()
+    return token(f"{kind}M") + b"".join(map(i32, rows.shape)) + np.ascontiguousarray(rows, code).tobytes()
 
 
-def transform(rows: np.ndarray, kind: str = "F") -> bytes:
-    return b"\0B" + matrix(rows, kind)
+def transform(rows: np.ndarray) -> bytes:
+    return b"\0B" + matrix(rows)
 
 
 def packed(rows: np.ndarray) -> bytes:

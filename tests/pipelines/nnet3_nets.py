@@ -7,6 +7,7 @@ that time, whose nodes are computed in turn. It is what the reader and the score
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -163,17 +164,15 @@ class NetWriter:
 
         ReplaceIndex gives the i-vector of the last frame.
         """
-        known: dict[tuple[str, int], np.ndarray] = {}
         first = self.dims["input"]
 
+        @cache
         def value(name: str, t: int) -> np.ndarray:
             if name in ("input", "ivector"):
                 frame = features[min(max(t, 0), len(features) - 1)].astype(np.float64)
                 return frame[:first] if name == "input" else frame[first:]
-            if (name, t) not in known:
-                offsets, compute = self.computes[name]
-                known[name, t] = compute([described(self.inputs[name], t + o) for o in offsets])
-            return known[name, t]
+            offsets, compute = self.computes[name]
+            return compute([described(self.inputs[name], t + o) for o in offsets])
 
         def described(descriptor: Descriptor, t: int) -> np.ndarray:
             if isinstance(descriptor, str):
