@@ -222,30 +222,23 @@ def test_a_file_shows_what_the_png_shows(sample, tmp_path, kind, name):
     assert away.max() < ALIKE, np.unravel_index(away.argmax(), away.shape)
 
 
-def test_svg_is_made_of_shapes_and_needs_no_font(sample, tmp_path):
+def test_svg_is_made_of_shapes_needs_no_font_and_has_lines_that_keep_their_width(sample, tmp_path):
+    """Many programs scale the width of a line with its coordinates, and leave out what is far larger than the page."""
     out = tmp_path / "cost.svg"
-    desk_picture(sample, out, PictureRequest(("cost",), (800, 420)))
+    desk_picture(sample, out, PictureRequest(("cost", "work"), (800, 600)))
     text = out.read_text()
     for absent in ("<image", "<text", "session_id"):
         assert absent not in text
     with Session.open(sample) as session:
         assert session.meta["session_id"] in text
     assert THEMES["dark"].category["search"] in text
-    labels = [e.get("aria-label") for e in ElementTree.fromstring(text).iter()]
-    assert {"Cost per frame", "RTF", "selection on"} <= set(labels)
-    assert QSvgRenderer(str(out)).viewBox().size() == QSize(800, 420)
-
-
-def test_lines_of_charts_keep_their_width_in_any_program(sample, tmp_path):
-    """Many programs scale the width of a line with its coordinates, and leave out what is far larger than the page."""
-    desk_picture(sample, tmp_path / "a.svg", PictureRequest(("cost", "work"), (800, 600)))
-    root = ElementTree.parse(tmp_path / "a.svg").getroot()
-    groups = [
-        group for group in root.iter(f"{SVG}g") for line in group if line.get("vector-effect") == "non-scaling-stroke"
-    ]
+    root = ElementTree.fromstring(text)
+    assert {"Cost per frame", "RTF", "selection on"} <= {element.get("aria-label") for element in root.iter()}
+    assert QSvgRenderer(str(out)).viewBox().size() == QSize(800, 600)
+    lines = [(group, line) for group in root.iter(f"{SVG}g") for line in group]
+    groups = [group for group, line in lines if line.get("vector-effect") == "non-scaling-stroke"]
     assert {group.get("transform") for group in groups} == {None}
-    points = re.findall(r"[ML](-?[\d.]+),", (tmp_path / "a.svg").read_text())
-    assert max(abs(float(x)) for x in points) <= 1e5
+    assert max(abs(float(x)) for x in re.findall(r"[ML](-?[\d.]+),", text)) <= 1e5
 
 
 def contents(data: bytes) -> bytes:

@@ -111,17 +111,6 @@ def test_the_command_of_a_picture_makes_it_again(path, tmp_path, monkeypatch, qa
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all():
-    for shown, cursor, says in (
-        ((0, FRAMES), FRAMES, ""),
-        ((0, FRAMES), 500, "cursor at 0:05.0"),
-        ((100, FRAMES), FRAMES, "0:01.0 – 0:10.2"),
-        ((100, 700), 700, "0:01.0 – 0:07.0"),
-        ((100, 700), 500, "0:01.0 – 0:07.0, cursor at 0:05.0"),
-    ):
-        assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", None)) == says
-
-
 def figure(told: tuple[Extent, PictureTexts], name: str) -> tuple[str, str]:
     """The value of a figure of the headline, and of what it is."""
     (found,) = (one for one in told[1].headline.figures if one.name == name)
@@ -245,8 +234,9 @@ def sheet_texts(headline: Headline, size: QSize) -> str:
     return drawn
 
 
-def test_the_caption_names_session_machine_drift_and_command(path, told):
-    _, reported = told(path, range_s=(1.0, 2.0))
+def test_the_caption_names_session_stretch_machine_drift_and_command(path, told):
+    _, reported = told(path, range_s=(1.0, 2.0), at_s=1.5)
+    assert "0:01.0 – 0:02.0, cursor at 0:01.5" in reported.headline.subtitle
     for text in ("sample.asrs", "Imaginary CPU, 2 cores", "drift of the roofs not measured"):
         assert text in reported.caption[1]
     assert reported.caption[2].startswith("asrscope export sample.asrs --png OUT")
@@ -255,6 +245,8 @@ def test_the_caption_names_session_machine_drift_and_command(path, told):
     # The sample's configuration is none of ours.
     assert reported.headline.toggles == ()
     assert reported.caption[0] == "settings of another version"
+    _, whole = told(path)
+    assert "cursor" not in whole.headline.subtitle
 
 
 DEMO = Headline(

@@ -122,7 +122,10 @@ def test_the_scope_is_chosen_said_and_left(sample):
 def test_all_views_change_scope_together(desk):
     """Esc left the stages of the old range below the sum of the new one."""
     for selected in ((5.0, 9.0), (15.0, 16.0), None):
-        desk.axis.select(*selected) if selected else desk.axis.clear()
+        if selected:
+            desk.axis.select(*selected)
+        else:
+            desk.axis.clear()
         settle()
         shown = desk.playhead.snapshot()
         assert all(view.snapshot is not None and view.snapshot.desk is shown.desk for view in desk.views)

@@ -9,8 +9,6 @@ from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample
 from views_desk import FRAMES, SpokenSession, figures_of, numbers, opened
 
-from app.model import configurations
-from app.model.configurations import Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.scope import boundaries, marks
 from app.model.time_axis import CHANGE, WHOLE, TimeAxis
@@ -137,15 +135,6 @@ def test_without_a_selection_now_is_next_to_before(replay):
     early = figures_of(session, track, 500)
     assert (early.scope.kind, early.pair) == (WHOLE, None)
     assert figures_of(session, track, FRAMES, (100, 200)).pair is None, "before the change there was none"
-
-
-def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(replay, monkeypatch):
-    session, track = replay
-    assert figures_of(session, track, FRAMES).pair is not None
-    turn_of_a = Sides(frozenset(c.epoch for c in session.configs), frozenset(), in_turn=True)
-    monkeypatch.setattr(configurations, "sides", lambda *_: turn_of_a)
-    desk = figures_of(session, track, FRAMES)
-    assert (desk.pair, desk.before, desk.scope.kind) == (None, {}, CHANGE)
 
 
 def test_zero_is_given_a_reason(replay):
