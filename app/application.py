@@ -43,8 +43,7 @@ def restore_no_objects() -> None:
         pickle.loads = loads
 
 
-SCREEN: Final = ("QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI", "QT_USE_PHYSICAL_DPI")
-"""What adapts Qt to a screen: a picture has its own size."""
+SCREEN: Final = ("QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI", "QT_USE_PHYSICAL_DPI")  # Qt on a screen
 
 
 def need_no_display() -> None:

@@ -13,8 +13,7 @@ NONE: Final = (0, 0, 0, 0)  # Margins of a layout without any
 REST: Final = (0, 1)  # The room that is left, as a part of a layout
 
 
-Part = QWidget | QLayout | int | tuple[QWidget | QLayout | int, int]
-"""Of a layout: a number is room in pixels, the second of a pair says how it stretches."""
+Part = QWidget | QLayout | int | tuple[QWidget | QLayout | int, int]  # A number: pixels; the second of a pair: stretch
 
 
 def lay_out(

@@ -96,8 +96,7 @@ class NumberBox(QtWidgets.QDoubleSpinBox):
         self._whole = whole
         self._unit = ""
         self._words: Mapping[float, str] = {}
-        self.steps: tuple[float, ...] = ()
-        """Values that the arrow keys go to; without any, they step by tenths of the value."""
+        self.steps: tuple[float, ...] = ()  # Values that the arrow keys go to; none: tenths of the value
         self.setDecimals(0 if whole else 3)
         self.setStepType(QtWidgets.QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         self.setKeyboardTracking(False)

@@ -115,10 +115,7 @@ class RasterItem(QGraphicsItem):
         return None
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """Premultiplied ARGB [height, columns] of the columns `at`, `scale` device pixels high per pixel (override).
-
-        It may also have as many device pixels per column.
-        """
+        """Premultiplied ARGB [height, columns] of the columns `at`, `scale` device pixels per pixel (override)."""
         raise NotImplementedError
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:

@@ -19,12 +19,10 @@ PARTS_SHOWN = 0.3  # A logarithmic scale begins below this share of the least su
 DECADES = 3  # Most powers of ten that a logarithmic scale shows
 
 
-STEPS_S = (
+STEPS_S = (  # Distances between two time labels: round microseconds to minutes
     *(factor * 10.0**power for power in range(-6, 0) for factor in (1, 2, 5)),
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600),
 )
-"""Distances between two time labels: round microseconds to minutes."""
-
 LABEL_APART = 90.0  # Minimum distance of two time labels in pixels
 
 

@@ -205,10 +205,7 @@ ROWS: Final = 10  # Frames, words and pairs of words that a report lists; it say
 
 
 def details(session: Session, track: CostTrack, selected: tuple[int, int] | None = None) -> Tree:
-    """`percentiles`, `slowest_frames`, `slowest_words` and `confusions`; `track`: up to date.
-
-    `selected`: frames [first, last) that they are of; all if None.
-    """
+    """`percentiles`, `slowest_frames`, `slowest_words` and `confusions` of frames `selected`; None: of all."""
     from app.model.statistics import QUANTILES, WHOLE, stage_names, statistics, word_at
     from app.views.word_costs_model import TOKENS, confusions, word_costs
 

@@ -18,12 +18,9 @@ from profiler.files.inputs import InputError, open_input, regular
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
-TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm", ".jsonl", ".json")
-"""Of transcripts, the likelier ones first; Kaldi's `text` has none."""
+TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm", ".jsonl", ".json")  # Likeliest first
 KALDI = ("text", ".trans.txt")  # Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike
-WORDS = ("transcript", "sentence", "text", "transcription")
-"""A CSV or JSON file counts as transcripts if one of these is a column title, or a name in its first line."""
-
+WORDS = ("transcript", "sentence", "text", "transcription")  # Of titles of columns or names that transcripts have
 NAMES = "07-awb-names"
 MOST_LOOKED_INTO = 100  # Files whose beginning is read: ten thousand on a slow disk would hold up the window
 HEAD_BYTES, ANY_SIZE = 4096, 1 << 62

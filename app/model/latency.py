@@ -32,9 +32,7 @@ BLOCK_KEY: Final = "block"  # The setting beside which it is shown
 LATEST_FRAMES: Final = 3000  # It is that of the last half minute: few enough frames to sum up quickly
 MAX_FRAMES: Final = 1 << 16  # No block and no context is as long as eleven minutes; whatever says so is not believed
 NET_KEY: Final = "dnn.net"
-SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "ctc", "placement")
-"""Settings and branches of settings that scoring time depends on."""
-
+SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "ctc", "placement")  # Its causes
 SCORING: Final = ("compute", "memory", "unexplained", "transfer")  # Categories, with what it moves to a device
 PARTS: Final = {"block_s": "block", "context_s": "context", "score_s": "scoring"}  # By key of `as_dict`
 

@@ -29,9 +29,7 @@ ALTERNATIVES = ("nbest", "confidences")  # What is recorded of an utterance besi
 
 
 class Selected(NamedTuple):
-    """Frames [first, last) that a report is of (None: all), the stage or group whose rows it has (None: all), and the
-    texts that select them.
-    """
+    """Frames [first, last) and stage or group of a report, None each: all of them; and the texts that select them."""
 
     frames: tuple[int, int] | None = None
     stage: str | None = None

@@ -154,8 +154,7 @@ def problem(tree: Tree) -> list[str]:
     return [f"the run failed: {one_line(str(tree['problem']), 1000)}"] if tree.get("problem") else []
 
 
-OF_WORDS: Final = {"first_shown": "first shown", "stable": "stable", "time_to_final": "time to final"}
-"""Latencies of a stream by their key in the report."""
+OF_WORDS: Final = {"first_shown": "first shown", "stable": "stable", "time_to_final": "time to final"}  # By key
 
 
 def latency_of_words(tree: Tree) -> list[str]:

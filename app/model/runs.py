@@ -23,8 +23,7 @@ from profiler.files.paths import new_session_path
 HOSTS: Final = "hosts"  # Key of the names of other machines, the last one first
 MOST_HOSTS: Final = 8
 DEMO: Final = presets.DEMO  # Preset of the demo: a workload on which the purpose of the program can be seen
-COURSE_OF_DEMO: Final[Mapping[str, Value]] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
-"""For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
+COURSE_OF_DEMO: Final[Mapping[str, Value]] = {"pace": 1.0, "loop": True, "repeat_on_change": True}  # It lasts
 
 
 class Elsewhere(NamedTuple):
@@ -108,8 +107,7 @@ class Runs(QObject):
         self._pipeline, self._worker = pipeline, tuple(worker)
         self._last_audio: AudioChoice | None = None
         self._after: Callable[[], None] | None = None  # What begins when the run under way is over
-        self.other_run: Callable[[], str | None] = lambda: None
-        """Why no run may begin although none is under way: a lab is, which it would disturb."""
+        self.other_run: Callable[[], str | None] = lambda: None  # Why none may begin: a lab is under way
         self.next = NextRun(pipeline, memory, self)
         self.current = current = CurrentRun(pipeline, playhead, memory, worker, self)
         self.control = current.control

@@ -80,8 +80,7 @@ class TimeAxis(QObject):
         self._chosen = False
         self._was_windowed = self.windowed
         self.hover: float | None = None  # Second under the mouse in any of the charts, None where it is in none
-        self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()
-        """Where the ends of a selection snap to, between two seconds."""
+        self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()  # For a selection
         self._named: tuple[NamedRange, ...] = ()
         self.pointed: tuple[float, float] | None = None  # Where a row of a table leads to: marked, no scope of anything
         self.baseline: tuple[float, float] | None = None  # What figures of the selection are compared with

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
-PARTS: Final = ("buffering", "queue", "compute", "other_programs", "emission")
-"""Parts of the time until a word is shown, in the order in which they pass but for emission, which is in between."""
-
+PARTS: Final = ("buffering", "queue", "compute", "other_programs", "emission")  # In order, but for emission
 PART_TITLES: Final = {"other_programs": "other programs"}
 QUANTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0}
 HALF: Final = 0.5

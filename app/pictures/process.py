@@ -19,10 +19,7 @@ from profiler.process.children import read_arguments
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A picture to draw as PNG, or to write to `out` (whose suffix decides the kind).
-
-    `scale`: pixels per point of a preview, where they are not those wanted.
-    """
+    """A picture as PNG, or for the file `out`; `scale`: pixels per point of a preview, where not those wanted."""
 
     wanted: PictureRequest
     out: str | None = None

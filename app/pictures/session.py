@@ -57,10 +57,7 @@ class SessionPictures:
             draft.write_bytes(self.draw(wanted, kind, target.name))
 
     def draw(self, wanted: PictureRequest, kind: str, name: str = "the picture", scale: float | None = None) -> bytes:
-        """Return a picture as the file that `write` would write.
-
-        `name` begins sentences about its size; `scale`: pixels per point of a preview instead of those wanted.
-        """
+        """Return the file that `write` would write; `name` begins sentences about its size, `scale` is a preview's."""
         wanted = wanted.checked()
         check_size(name, kind, *wanted.size, wanted.scale)
         whole = self._playhead.snapshot()

@@ -27,8 +27,7 @@ RIGHT_SHARE, RIGHT_BOUNDS = 0.29, (340, 560)  # Share of the width that the righ
 TWO_COLUMNS: Final = 960  # Below this width all views stand below each other
 SMALLEST: Final = 0.74  # Share of the height that a view has at least on the desk: a picture is looked at more closely
 ONE_ROW: Final = 1280  # Below this width the toggles stand below the title: what they do is a sentence each
-INLINE_SCOPE_FROM: Final = 800
-"""Width below which the scope of a figure stands above it, after its name, to leave room for the title."""
+INLINE_SCOPE_FROM: Final = 800  # Width below which a figure's scope stands above it: the title needs the room
 
 
 class Dot(QWidget):

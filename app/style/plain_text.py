@@ -21,9 +21,7 @@ from PySide6.QtGui import Qt as Guessing
 from profiler.plain import one_line
 
 AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-"""Alignment of a text at an end of its place, in the middle of its height."""
-
+AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter  # In the middle of the height
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 REACHED = Qt.FocusPolicy.TabFocus  # How a button gets the focus
@@ -58,18 +56,14 @@ LONGEST_LINE: Final = 1000  # Maximum characters of a line: a path can have a fe
 MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
 
 
-_BEFORE_UNIT: Final = re.compile(
+_BEFORE_UNIT: Final = re.compile(  # The space between a number and its unit, and between its thousands
     r"(?<=\d) (?=\d{3}(?!\d))"  # thousands
     r"|(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"
 )
-"""The space between a number and its unit, and between its thousands."""
 
 
-_LONG_WORD: Final = re.compile(r"\S{25,}")
-"""Words that may be wider than the narrowest notice: file names and keys have no spaces."""
-
-_BREAK: Final = "\N{ZERO WIDTH SPACE}"
-"""Where a line may end. Never part of a text that is shown: `displayable` escapes it."""
+_LONG_WORD: Final = re.compile(r"\S{25,}")  # File names and keys: they may be wider than a notice
+_BREAK: Final = "\N{ZERO WIDTH SPACE}"  # A line may end there; `displayable` escapes it in what is shown
 
 
 @lru_cache(maxsize=2048)

@@ -161,8 +161,7 @@ FONT_FAMILY = "Inter"
 _FONT_FILES = ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
 BASE_POINT_SIZE = 9.0
 
-OWN_FONTS = ("QMenu", "QMenuBar", "QMessageBox", "QTipLabel", "QHeaderView", "QAbstractItemView")
-"""Kinds of widgets for which a desktop brings fonts of its own, which stand above the application's."""
+OWN_FONTS = ("QMenu", "QMenuBar", "QMessageBox", "QTipLabel", "QHeaderView", "QAbstractItemView")  # Of the desktop
 
 
 class _Notifier(QObject):

@@ -36,8 +36,7 @@ class ChartView(View, Generic[Model]):
         self.overlay = Overlay(self.plot, flags, margin)
         self.column = self.set_column((self.plot, 1), spacing=2)
         self._model: Model | None = None
-        self._drawn = (0, 1.0, 0)
-        """First column drawn and seconds of one, as `column_grid` has them, and columns drawn right of the range."""
+        self._drawn = (0, 1.0, 0)  # First column, seconds of a column, columns right of the range
         self._state: tuple[object, ...] | None = None
         self._scrolled = False
         axis.visible_changed.connect(self._axis_moved)

@@ -40,8 +40,7 @@ class FasterView(View):
 
     id = "faster"
     title = "Faster"
-    tried = Signal(object, object)
-    """Somebody wants to try settings (key → value) on the session's audio; what takes the outcome, a `RatioRow`."""
+    tried = Signal(object, object)  # Settings (key → value) to try, and what takes the outcome, a `RatioRow`
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -75,10 +74,8 @@ class FasterView(View):
         axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None
-        self._outcomes: dict[tuple[str, str], RatioRow] = {}
-        """Time with a change over time without it, by session and change."""
-        self._factors: dict[str, float] = {}
-        """What stages would take, as a multiple of their time; those that are not named take what they took."""
+        self._outcomes: dict[tuple[str, str], RatioRow] = {}  # Ratio of times, by session and change
+        self._factors: dict[str, float] = {}  # Multiple of their time that stages would take; 1 if not named
         self.slider.valueChanged.connect(self._scale)
         for signal in (self.tree.currentItemChanged, self.tree.itemClicked):
             signal.connect(lambda *_: self._moved())

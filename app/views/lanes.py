@@ -193,11 +193,10 @@ class HeadingsItem(PixelItem):
         return at.x() + width
 
 
-Maker = Callable[
+Maker = Callable[  # Makes the model of a session: arguments as those of `work_model`
     ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale] | None, tuple[int, int], bool],
     LanesModel,
 ]
-"""Makes the model of a session: arguments as those of `work_model`."""
 
 
 class LanesView(ChartView[LanesModel]):

@@ -115,11 +115,7 @@ AVAILABLE: Final = "system.memory_available_bytes"
 CLOCK: Final = "system.cpu_mhz"
 PACKAGE: Final = "energy.package_watts"  # Power of all processor packages, from the energies that are recorded
 BUSY, MEMORY_BUSY, MEMORY_USED, POWER = "busy_percent", "memory_busy_percent", "memory_used_bytes", "power_watts"
-"""Readings of a device, after its name ("gpu0.")."""
-
-OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})
-"""Readings that are of the time since the one before."""
-
+OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})  # Since the reading before
 _DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
 
 

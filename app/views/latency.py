@@ -36,7 +36,7 @@ from profiler.session.reader import Session
 
 tr = partial(QCoreApplication.translate, "LatencyView")
 
-COLORS = {
+COLORS = {  # Part → category whose colour and hatch it has, from the bottom of a bar to its top
     "buffering": "frontend",
     "emission": "search",
     "queue": "unexplained",
@@ -44,8 +44,6 @@ COLORS = {
     "other_programs": "other_programs",
     "endpoint": "transfer",
 }
-"""Part → category whose colour and hatch it has, from the bottom of a bar to its top."""
-
 WIDEST = 22.0  # Most pixels of a bar
 LABEL = 16.0  # Pixels above the bars for the words
 GAP = 5.0  # Least pixels between two words

@@ -85,7 +85,7 @@ def memory_use_model(
     return MemoryUseModel(float(edges[0]) * FRAME_S, float(edges[-1]) * FRAME_S, layers, scale, latest)
 
 
-COLORS: Final = {
+COLORS: Final = {  # The category whose colour a component has
     "files": "overhead",
     "libraries": "unexplained",
     "model": "compute",
@@ -95,8 +95,6 @@ COLORS: Final = {
     "frontend": "frontend",
     "recorder": "transfer",
 }
-"""The category whose colour a component has."""
-
 LEAST: Final = 5e4  # Bytes from which the legend has a figure: less would be 0.0 MB
 
 

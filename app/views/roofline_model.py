@@ -55,8 +55,7 @@ class Point(Stage):
         return min(self.ceiling, self.intensity * self.bandwidth)
 
 
-MIN_SHARE: Final = 0.005
-"""Stages with a smaller share are left out: their dots would stretch the axes without adding information."""
+MIN_SHARE: Final = 0.005  # Stages with less are left out: their dots would stretch the axes for nothing
 
 
 def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:

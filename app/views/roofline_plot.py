@@ -142,8 +142,7 @@ class StageDots(StillPlot, Generic[S]):
 HEIGHT = 232  # Pixels that a roofline takes at least
 WIDTHS_HIGH = 1.6  # Height in widths, at most: higher, every roof would look steep
 FROM_EDGE = 0.15  # Decades between the lower end of the axis of rates and a dot: upon it a name would have no room
-SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
-"""Of the slope's length, where the middle of its name may be; the first that is free is taken."""
+SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)  # Places of a name on the slope
 LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)  # Of the length of a level's line, where the middle of its name may be
 HEAD = 6.0  # Pixels of the head of an arrow, along it and across
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.views.labs.card import Panels
 
 
-TITLES: Final = {
+TITLES: Final = {  # Stages of the start in order; all others belong to the run
     "setup.device": "open the device",
     "setup.model": "read the acoustic model",
     "setup.search": "compile or load the kernels of the search",
@@ -37,8 +37,6 @@ TITLES: Final = {
     "decode.utterance": "first file: read, front end",
     "decode.block": "first block: score, search",
 }
-"""Stages of the start in order, as a person reads them; all others belong to the run."""
-
 LIBRARIES: Final = "start Python, load libraries"
 
 

@@ -17,9 +17,7 @@ from profiler.plain import milliseconds, percent
 NAME, BAR, MS, SHARE, VERDICT = range(5)  # Columns
 ROW = 20  # Height of a row in pixels
 
-BAR_STEPS = 500
-"""Lengths of a bar that differ by less than one part in this many look alike: no column of bars has more pixels."""
-
+BAR_STEPS = 500  # Bars that differ by less than one part in this many look alike
 LEAST_BAR = 50  # Pixels that the column of bars keeps before anything else has room
 
 _Index = QModelIndex | QPersistentModelIndex

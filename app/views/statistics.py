@@ -161,8 +161,7 @@ class StatisticsView(View):
         return headers, rows
 
 
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
-"""Pixels around the histogram: counts, texts of the percentiles, ms and their title."""
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6  # Around the histogram, pixels
 
 
 class Histogram(StillPlot):

@@ -42,7 +42,7 @@ NAME_FONT = 0.88
 TEXT_ROOM = 8  # Pixels of a span that its name cannot take
 TABLE_ROWS = 1000  # Spans of the table twin at most
 
-COLORS = {
+COLORS = {  # By kind of span
     "frontend": "frontend",
     "scoring": "compute",
     "search": "search",
@@ -54,10 +54,7 @@ COLORS = {
     "decode": "border",
     "odd": "hover",
 }
-"""Colour of each kind of span."""
-
-NEUTRAL = frozenset({"prepare", "decode", "odd", "idle", "overhead"})
-"""Kinds on which a name is written in the colour of text."""
+NEUTRAL = frozenset({"prepare", "decode", "odd", "idle", "overhead"})  # Names on these have the colour of text
 
 
 def duration(seconds: float) -> str:

@@ -24,7 +24,6 @@ NAMED_FROM: Final = 34  # Pixels from which a span has its name
 PARTED_FROM: Final = 4  # Pixels from which a span is parted from the one before
 
 TITLES: Final = {"blocks": "blocks", "stages": "stages", "replays": "replays", "setup": "set-up"}
-"""Kinds of rows in their order."""
 
 
 class Ruler(NamedTuple):
@@ -56,10 +55,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row: `busy` [columns, kinds] is the share of each column's time; `parted` are seconds between spans.
-
-    `row`: the spans themselves; None for the utterances.
-    """
+    """One row: shares `busy` [columns, kinds], seconds `parted` between spans, and its spans (utterances: None)."""
 
     title: str
     row: SpanRow | None

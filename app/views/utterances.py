@@ -29,7 +29,6 @@ WORD = (
     *("word", "ms", "RTF", "error", "reference", "tokens / frame", "senones / frame"),
     *("utterance", "at s", "at frame"),
 )
-"""Columns."""
 
 
 class UtterancesView(TableView):

@@ -46,8 +46,7 @@ class View(QFrame):
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
         self.header_controls: list[QWidget] = [self._toggle]
-        self.pages: dict[str, ToolButton] = {}
-        """The buttons that show something in place of the usual, by the names that pictures know."""
+        self.pages: dict[str, ToolButton] = {}  # Buttons that show something in place of the usual, by name
         self.header.setSpacing(8)
         self.header.addWidget(self._toggle)
 

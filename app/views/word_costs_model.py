@@ -12,8 +12,7 @@ from profiler.clock import FRAME_S
 from profiler.session.reader import Session
 
 TOKENS: Final = "search tokens"
-SENONES: Final = ("search senones", "scoring senones")
-"""Counts of active senones: those that the search needed, else those that were scored."""
+SENONES: Final = ("search senones", "scoring senones")  # Of active ones: needed, else scored
 
 
 @dataclass(frozen=True)

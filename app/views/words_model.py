@@ -100,8 +100,7 @@ Aligned = dict[int, tuple["Utterance", Spoken]]
 
 Left = tuple[tuple[int, "Utterance"], ...]  # Number and utterance of those that are not aligned yet
 
-_aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()
-"""Utterances that are over: an hour has hundreds, which take a third of a second."""
+_aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()  # Of utterances that are over
 
 
 def words_model(

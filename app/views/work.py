@@ -23,12 +23,8 @@ from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"  # ns per frame: what was computed, waited for memory, and neither
 
-BEAM: Final = ("search beam", "search.beam")
-"""Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
-
-OF_SENONES: Final = ("scoring senones", "search senones")
-"""Counts that are some of all senones: those scored, and the active ones."""
-
+BEAM: Final = ("search beam", "search.beam")  # A count or a sample, nat, of a run that moves its beam
+OF_SENONES: Final = ("scoring senones", "search senones")  # Those scored, and the active ones
 LANES: Final = (
     ("search tokens",),
     BEAM,
@@ -37,14 +33,9 @@ LANES: Final = (
     (SCORING_BYTES,),
     (SCORING_TIME,),
 )
-"""From top to bottom: what the search holds, how wide it looks, what it asks for and gets, what scoring does for it.
-Quantities of one lane have the same unit and share a scale."""
-
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
-SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)
-"""Number of categories of the run's own scoring time; they come first."""
-
+SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)  # Number of them; they come first
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
 selection) and the ripple on both sides of it are then both seen."""
@@ -165,8 +156,6 @@ SHOWN = {
     SCORING_BYTES: Quantity("bytes (modelled)", "memory", unit="B"),
     SCORING_TIME: Quantity("scoring time", "text", unit="ms"),
 }
-"""Each in the colour of the category whose cost it drives."""
-
 WHOLE_FROM = 100  # Means from here on have no decimals in the table
 
 

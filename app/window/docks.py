@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 VERSION: Final = 1  # Of saved states: one of another version is not restored
-AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
-"""All docks share one area, which takes all the room since there is nothing in the centre."""
-
-LOW: Final = 560
-"""Pixels of height below which a column has two rows at most: three rows with their tabs need at least 555."""
+AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea  # One for all docks: nothing is in the centre
+LOW: Final = 560  # Height in pixels below which a column has two rows at most: three need 555
 
 
 class Docks(QMainWindow):

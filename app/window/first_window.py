@@ -18,13 +18,10 @@ from app.window import layouts
 from app.window.layouts import EXPLORE
 
 GAP = 8  # Pixels between cards; these gaps are also the handles that resize them
-FORM_SHARE, FORM_BOUNDS = 0.166, (258, 340)
-"""Share of the width that the form takes, within the bounds, until the user resizes it."""
-
+FORM_SHARE, FORM_BOUNDS = 0.166, (258, 340)  # Of the width that the form takes, within the bounds
 MARGIN = 10  # Pixels around the columns
 TRANSPORT = 102  # Pixels that the transport is high
-BARS = {"menus": 23, "top-bar": 58, "status-line": 28}
-"""Pixels that the bars are high, in the font that comes with the program."""
+BARS = {"menus": 23, "top-bar": 58, "status-line": 28}  # Heights, pixels
 
 
 def form_width(width: int) -> int:
@@ -77,9 +74,7 @@ def _frame(kind: str, name: str = "") -> QFrame:
 MINIMUM: Final = QSize(1000, 640)
 FIRST_SIZE: Final = QSize(1600, 1000)
 
-TITLE_BAR: Final = 32
-"""Pixels that the window manager's title bar takes of the screen; how many is known only once the window is shown."""
-
+TITLE_BAR: Final = 32  # Pixels of the window manager's title bar, known only once the window is shown
 UNSEEN_MS: Final = 1000  # A window that nobody can see (minimised, covered) is not painted: it goes on after this time
 
 

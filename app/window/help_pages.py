@@ -22,7 +22,7 @@ tr = partial(QCoreApplication.translate, "Help")
 
 SIZE: Final = QSize(760, 520)
 
-TERMS: Final = (
+TERMS: Final = (  # Words that the window uses, with their meaning
     ("frame", "10 ms of speech; every figure per frame is of so much audio"),
     ("RTF", "real-time factor: processing time / audio time; below 1 is faster than real time"),
     ("WER", "word error rate: words wrong, missing and inserted / words of the reference; each utterance once"),
@@ -48,7 +48,6 @@ TERMS: Final = (
     ("A/B", "the same speech decoded with two settings in turn, until it is decided"),
     ("session", "the file into which a run is recorded, and from which everything is shown"),
 )
-"""Words that the window uses, with their meaning."""
 
 
 class Page(QDialog):
@@ -116,4 +115,3 @@ class Doctor(Page):
 
 
 PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {"terms": terms, "doctor": Doctor, "about": about}
-"""How each page is made, by name."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 LEAST_SHARE = 0.004  # Of the range in view: a narrower place, some pixels wide, is zoomed in to
-AROUND_S = 1.0
-"""Seconds shown on both sides of a place that was not in view, at least; AROUND times its length, if that is more."""
+AROUND_S = 1.0  # Seconds shown around a place that was not in view, or AROUND times its length
 AROUND = 4.0
 
 

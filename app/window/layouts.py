@@ -25,10 +25,7 @@ PRESENT: Final = "present"
 
 
 class Row(NamedTuple):
-    """Views on top of each other, the first in front, and the share of the column's height that they take.
-
-    `closed` ones come back as tabs here.
-    """
+    """Views on top of each other, the first in front; those `closed` come back here; `share` of the column's height."""
 
     share: int
     views: tuple[str, ...]
@@ -88,8 +85,7 @@ def _fewer(rows: list[Row]) -> Column:
 
 LONGEST_NAME: Final = 40
 
-NOW, NAME, WIDTH = "layout/now", "layout/name", "layout/form"
-"""Keys of what the desk looks like, of the layout that it was begun with, and of the width of the form."""
+NOW, NAME, WIDTH = "layout/now", "layout/name", "layout/form"  # Keys: the desk, its first layout, the form
 
 
 class LayoutChoice(QObject):

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from app.window.palette import Palette
     from profiler.session.reader import Session
 
-LOADED_LATER = (
+LOADED_LATER = (  # What figures and effects are worked out with
     "app.model.desk_snapshot",
     "app.model.alignment",
     "profiler.analysis.comparison.same_speech",
     "profiler.analysis.own_cost",
 )
-"""What figures and effects are worked out with."""
 
 
 class MainWindow(FirstWindow):
@@ -326,10 +325,7 @@ class MainWindow(FirstWindow):
             self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Move the focus by Tab, first to a question that waits.
-
-        A widget that can no longer have the focus passes it to no other: Stop would be pressed next after Run.
-        """
+        """First to a question that waits; from a widget that is gone to none: Stop would be pressed after Run."""
         focus = self.focusWidget()
         if not self.is_complete:
             return False

@@ -233,10 +233,7 @@ AT_ONCE = 3  # Sentences in one notice; the words view, `asrscope show` and the 
 
 
 class InputNotes(QObject):
-    """Follows a playhead; a note that came up before in the same session is not shown again.
-
-    A session whose run failed says why when it is opened.
-    """
+    """Shows notes of the session that a playhead has, each once, and why its run failed."""
 
     def __init__(self, playhead: Playhead, notices: Notices) -> None:
         super().__init__(playhead)

@@ -18,9 +18,7 @@ from app.window.actions.search_results import SearchResult
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
 WIDEST = 205  # Pixels of a text in the key sheet: a longer one goes on in the next line
-RESULT_ROLE = Qt.ItemDataRole.UserRole
-"""Of an item: what was found, a `SearchResult`; none in the line that says that nothing was."""
-
+RESULT_ROLE = Qt.ItemDataRole.UserRole  # The `SearchResult` of an item, if it is one
 _Index = QModelIndex | QPersistentModelIndex
 
 
@@ -62,10 +60,7 @@ class Row(QtWidgets.QStyledItemDelegate):
 
 
 class Palette(QtWidgets.QDialog):
-    """Type a few letters, press Enter. Unavailable actions are listed, but dimmed.
-
-    `more` gives lines that are no actions: settings and presets.
-    """
+    """Type a few letters, press Enter. `more`: lines that are no actions, but settings and presets."""
 
     def __init__(
         self, actions: Registry, parent: QtWidgets.QWidget, more: Callable[[], list[SearchResult]] = list

@@ -84,10 +84,7 @@ class Updates:
             self._w.top.scope.show_direction(-1 if before else 1 if after else 0)
 
     def show_latency(self) -> None:
-        """Show the model folder, and next to the block size how long its first frame waits.
-
-        That is measured if the session has the same settings.
-        """
+        """Show the model folder, and at the block size the wait of its first frame, measured if the settings agree."""
         w, desk = self._w, self._w.made_desk
         if desk is None:
             return

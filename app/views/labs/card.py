@@ -31,7 +31,6 @@ TINTS: Final[Mapping[Verdict, str]] = {
     IMPOSSIBLE: "muted",
 }
 SIGNS: Final[Mapping[Verdict, str]] = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNDECIDED: "≈", IMPOSSIBLE: "–"}
-"""Signs of the verdicts, so that no reader depends on the colour."""
 
 
 def tr(text: str) -> str:

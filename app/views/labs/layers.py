@@ -17,12 +17,9 @@ from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, Va
 from pipelines.labs.figures import PLAIN, figure
 
 COLOURS = ("compute", "memory", "search", "transfer", "other_programs")
-GREYS = ("frontend", "unexplained", "overhead")
-"""Categories whose colours and hatches series take, in this order; greys where a panel has no colour left."""
-
+GREYS = ("frontend", "unexplained", "overhead")  # Where a panel has no colour left
 RING = "ring"
-SIGNS = (("o", 6.8), ("s", 6.2), ("t1", 8.0), ("d", 9.0), (RING, 6.8))
-"""Points of lines: disc, square, triangle, diamond, ring, and their sizes in pixels."""
+SIGNS = (("o", 6.8), ("s", 6.2), ("t1", 8.0), ("d", 9.0), (RING, 6.8))  # Points of lines, with their sizes in pixels
 
 
 class Look(NamedTuple):

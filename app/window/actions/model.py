@@ -19,8 +19,7 @@ from profiler.process import children
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
-FILES: Final = ("final.mdl", "am/final.mdl", "mdef")
-"""One of them lies in the folder of a model: Kaldi, Vosk, CMUSphinx."""
+FILES: Final = ("final.mdl", "am/final.mdl", "mdef")  # In the folder of a model: Kaldi, Vosk, CMUSphinx
 LONGEST: Final = 400  # Characters of a sentence that is shown
 MOST: Final = 4  # Sentences that the form shows; the report of a run has them all
 

@@ -17,9 +17,7 @@ from pipelines.config import presets, value_text
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
-BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12
-"""Ranks of settings and presets: their name begins so, has it, their key has it, their help has it."""
-
+BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12  # Ranks by what of a setting or preset has the query
 NOT_NOW: Final = 100  # Added to the rank of what cannot be used now
 
 

@@ -18,10 +18,7 @@ SPACING = 4  # Pixels between the effect and what follows it
 
 
 class LiveToggle(QWidget):
-    """A switch with its name and, below it, what flipping it did or else what it does now.
-
-    Toggles that share a place take turns.
-    """
+    """A switch with its name and what flipping it did, or what it does now; toggles of one place take turns."""
 
     def __init__(self) -> None:
         super().__init__()

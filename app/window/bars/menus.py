@@ -13,13 +13,11 @@ from app.window.actions.actions import ALWAYS, SUBMENU
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
-BEGIN_A_PART = {
+BEGIN_A_PART = {  # Actions that stand below a line in their menu
     *("file.open", "file.copy", "file.export", "file.quit", "export.csv"),
     *("view.previous", "view.zoom_in", "view.back", "view.pin", "bookmark.add", "view.window", "page.welcome"),
     *("run.undo", "theme.toggle", "view.alone", "layout.save", "bookmarks.go.1", "help.terms", "help.about"),
 }
-"""Actions that stand below a line in their menu."""
-
 GAP = 4  # Pixels between a button and the menu above it
 
 

@@ -325,8 +325,7 @@ class TopBar(QFrame):
         self.show_recording(self._recorded)
 
 
-SHOWN_FROM, SHOWN_TO = 0.2, 0.15
-"""Share of the wall time from which the banner is shown, and below which it is hidden again."""
+SHOWN_FROM, SHOWN_TO = 0.2, 0.15  # Share of the wall time from which, and up to which, the banner is shown
 
 
 class OtherPrograms(QFrame):

@@ -38,8 +38,7 @@ class Layer(QWidget):
         super().__init__()
         self.options: dict[str, Option] = {}
         self.reasons: dict[str, str] = {}  # Why settings cannot act, by key
-        self.query: tuple[str, ...] = ()
-        """Words of which a setting has to have all to be shown; none: it shows the usual ones."""
+        self.query: tuple[str, ...] = ()  # Words that a setting must have to be shown; none: the usual ones
         self._fields, self._waits = fields, waits
         self.more = _more_button()
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
@@ -177,10 +176,7 @@ class PipelineForm(QFrame):
         self.looked_at.emit()
 
     def show_speech(self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False) -> None:
-        """Show what the next run decodes, or a recording has decoded (`recorded`), which cannot be changed.
-
-        `waits`: the run under way decodes something else.
-        """
+        """Show what the next run decodes (`waits`: the one under way does not), or what a recording has decoded."""
         if audio is None:
             text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
             if recorded:

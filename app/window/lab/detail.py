@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from app.window.lab.page import LabPage
 
 SIDE = 300  # Pixels of the column with the parameters
-MARGIN, SCROLL_BAR = 16, 12
-"""Margin of the columns in pixels, and how much of it the scroll bar of the right one may take."""
+MARGIN, SCROLL_BAR = 16, 12  # Of the columns in pixels; what the right one may take of it
 
 
 class LabDetail(QWidget):

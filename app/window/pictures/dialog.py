@@ -86,7 +86,6 @@ SOON_MS: Final = 150  # A preview is drawn this long after the last change of a 
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0  # Pixels per point of a preview
 MOST_PIXELS = 4e6  # Of a preview that is drawn finer than it is shown
 IN_WORDS: Final = (("--at", "the cursor at"), ("--range", "the stretch"), ("--select", "the selection"))
-"""Options in the sentences of `asrscope export`, and what they are called here."""
 
 
 class PictureDialog(QDialog):

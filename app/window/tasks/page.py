@@ -30,13 +30,9 @@ from profiler.process import children
 
 VERB: Final = tuple(children.python("-m", "app.cli.main"))
 JSON: Final = ("--json", "--document")
-LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
-"""The command is to say how much of a step is done although nobody reads it on a terminal."""
-
+LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}  # The command says how much of a step is done
 FOLDER: Final = "asrscope-explain-"  # What the name of its folder for temporary files begins with
-SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
-"""A line of progress that says how much of a step is done."""
-
+SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")  # A line of progress with a share
 BUTTONS: Final = 3  # In a row below the results, which may be narrow
 TABLE: Final = 130
 CHART: Final = 170
@@ -96,10 +92,7 @@ class FormPage(Page):
 
 
 class TaskPage(Page):
-    """The document of a command, when that has ended. Without words nothing runs before `begin`.
-
-    `kind`: how long the last one took is known by it.
-    """
+    """The document of a command that has ended; without words it waits for `begin`. `kind`: of as long ones."""
 
     changed = Signal()  # It began, got on, or ended
     over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
@@ -159,10 +152,7 @@ class TaskPage(Page):
         self.changed.emit()
 
     def show_result(self, printed: bytes) -> None:
-        """Show the document that the command printed (extend, to offer more).
-
-        Raises `ValueError`, `LookupError`, `TypeError` or `MsgspecError` where it cannot be read.
-        """
+        """Show the document printed (extend: to offer more). ValueError, LookupError, TypeError, MsgspecError."""
         found = msgspec.json.decode(printed, type=Printed).document
         self.state.setText(found.summary)
         for part in found.parts:

@@ -65,10 +65,7 @@ def calibrate(w: MainWindow) -> None:
 
 
 def trial(w: MainWindow, settings: Mapping[str, Value], tell: Callable[[RatioRow], object]) -> None:
-    """Predict and measure what settings do to the session shown; they can be kept for the next run.
-
-    `tell` gets the outcome of the whole run.
-    """
+    """Predict and measure what settings do to the session, to keep them perhaps; `tell` gets the outcome."""
     session = w.bench.session()
     if session is None:
         return

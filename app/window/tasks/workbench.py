@@ -60,10 +60,7 @@ class Workbench:
         return None
 
     def stage(self, name: str) -> str | None:
-        """The name of a stage; of the one that the breakdown explains if `name` is empty.
-
-        None where that is a group or nothing; the window then says what to choose.
-        """
+        """The stage named, else the one that the breakdown explains; None: there is none, and the window says so."""
         tree = self._w.desk.breakdown.tree
         if not name and (chosen := tree.explained()) is not None:
             name = next((line.name for line in tree.stages if line.name == chosen.name), "")
