@@ -3,9 +3,7 @@
 Stages, counts and durations are those of the preset `gmm` at block 16 (13 sentences, 2 222 blocks).
 """
 
-import os
 import queue
-import shutil
 import sqlite3
 import time
 from pathlib import Path
@@ -15,12 +13,11 @@ import numpy as np
 
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.database import EVERY_SECONDS, checkpoint
-from profiler.session.files import own_files
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder
 from tests.fake_clock import FakeClock
-from tests.profiler.profiler_sessions import KEPT, roof
 from tests.profiler.profiler_sessions import ROOF_TABLE as PLAIN
+from tests.profiler.profiler_sessions import roof
 
 FRAME_NS: Final = 10_000_000
 SECOND: Final = 1_000_000_000
@@ -173,45 +170,10 @@ def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
         pipeline.run_block(**how)
         while i % 256 == 0 and pipeline.lane.waiting > 30_000:
             time.sleep(0.002)
-    _taken(pipeline, pipeline.lane)
+    taken(pipeline, pipeline.lane)
     return pipeline
 
 
-def _taken(pipeline: Pipeline, lane: Any) -> None:
+def taken(pipeline: Pipeline, lane: Any) -> None:
     while lane.waiting or not pipeline.writer._commands.empty():
         time.sleep(0.005)
-
-
-def make_bases(folder: Path) -> list[Path]:
-    """Sound sessions to spoil: small and larger closed ones, living and dead live ones, the kept one."""
-    folder = folder / "bases"
-    folder.mkdir()
-    made = []
-    for name, blocks, ending in (
-        ("small", 12, "closed"),
-        ("larger", 150, "stopped"),
-        ("living", 60, ""),
-        ("dead", 150, ""),
-    ):
-        path, copy = (folder / f"{name}{end}.asrs" for end in ("", "-copy"))
-        pipeline = record(path, blocks, utterance_frames=320)
-        writer = pipeline.writer
-        marker = writer.marker("option", "selection on", 90, "gmm.selection.enabled", True)
-        writer.marker_applied(marker, 96, 1)
-        writer.config(1, 96, {"threads": 2, "block": 16})
-        writer.marker("user", "noise", 100)
-        other = pipeline.recorder.lane("device", kind="device")
-        for i in range(30):
-            other.put(2, SECOND + i * 1000, SECOND + i * 1000 + 900, i, 1, 5)
-        if name == "dead":
-            writer.meta("writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"})
-        _taken(pipeline, other)
-        time.sleep(0.1)
-        if not ending:
-            shutil.copyfile(own_files(path).wal, own_files(copy).wal)
-            shutil.copyfile(path, copy)
-        writer.close(ending or "closed")
-        if not ending:
-            path.unlink()
-        made.append(path if ending else copy)
-    return [*made, KEPT / "v1.asrs"]

@@ -11,6 +11,8 @@ lattice is too narrow for a second path, that changes nothing: features, i-vecto
 """
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from importlib import util
@@ -45,17 +47,13 @@ def folder() -> Path:
 
 def copied(model: Path, folder: Path, lattice_beam: float | None = None) -> Path:
     """The model linked into a new `folder`, without dither and with another lattice beam if one is given."""
-    for path in model.rglob("*"):
-        target = folder / path.relative_to(model)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and path.parent.name != "conf":
-            target.symlink_to(path)
-        elif path.is_file():
-            lines = path.read_text().splitlines()
-            lines += ["--dither=0"] if path.name == "mfcc.conf" else []
-            if lattice_beam is not None and path.name == "model.conf":
-                lines = [*(line for line in lines if "lattice-beam" not in line), f"--lattice-beam={lattice_beam:g}"]
-            target.write_text("\n".join(lines) + "\n")
+    shutil.copytree(model, folder, copy_function=os.symlink)
+    lines = {"mfcc.conf": "--dither=0"} | ({"model.conf": f"--lattice-beam={lattice_beam:g}"} if lattice_beam else {})
+    for name, line in lines.items():
+        file, option = folder / "conf" / name, line.partition("=")[0]
+        others = [each for each in file.read_text().splitlines() if not each.startswith(option)]
+        file.unlink()
+        file.write_text("\n".join([*others, line, ""]))
     return folder
 
 

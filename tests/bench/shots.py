@@ -6,23 +6,38 @@ Decodes the bundled voices as the demo does, flipping the toggles on the way, so
 picture is checked for texts that collide or are cut (`tests.app.text_geometry`); with one, the end is an error.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+
+from app.model.playhead import Playhead
+from app.model.recent import Memory
+from app.model.time_axis import TimeAxis
+from app.pictures.request import PictureRequest
+from app.pictures.session import SessionPictures
+from app.pictures.writers import settle
+from app.style.theme import set_theme
+from app.views import PICTURES, create
+from app.views.view import View
+from app.window.lab.page import LabPage
+from app.window.main_window import MainWindow
+from pipelines import config
+from pipelines.audio import collecting
+from pipelines.audio import loading as audio
+from pipelines.config import presets
+from pipelines.labs import running
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from profiler.files.paths import SESSIONS_VARIABLE
+from tests.app.text_geometry import cut_short, faults
 from tests.bench._rounds import command_line
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
-
-    from app.window.main_window import MainWindow
 
 SIZES = ((1280, 800), (1920, 1200), (2560, 1440))
 """A small laptop, a desktop and a large one, in points: with `--scale 2` each has two pixels."""
@@ -37,14 +52,6 @@ SHOWN_MS = 50
 
 def record(session: Path) -> None:
     """Decode the bundled voices into `session`, flipping the toggles on the way."""
-    from pipelines import config
-    from pipelines.audio import collecting
-    from pipelines.audio import loading as audio
-    from pipelines.config import presets
-    from pipelines.run import playlist
-    from pipelines.run.control import Control
-    from pipelines.run.session_run import Request, execute
-
     chosen = config.assign(presets.load("demo").config, {"pace": 0.0, "loop": False})
     paths, transcripts = playlist.bundled_speech()
     total = sum(audio.load(path).duration_s for path in collecting.collect(paths)) * 100
@@ -65,8 +72,6 @@ def record(session: Path) -> None:
 
 def try_labs(sessions: Path) -> None:
     """Run some labs into a folder of sessions without others: the user's own runs are no part of a picture."""
-    from pipelines.labs import running
-
     for left in sessions.glob("*.asrs"):
         left.unlink()
     for name in (LAB, OTHER_LAB):
@@ -78,9 +83,6 @@ def try_labs(sessions: Path) -> None:
 @contextmanager
 def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[MainWindow]:
     """A window of that theme and size, which remembers its settings in `folder`."""
-    from app.model.recent import Memory
-    from app.window.main_window import MainWindow
-
     window = MainWindow(memory=Memory(folder / "settings.ini"))
     window.choose_theme(theme)
     window.resize(*size)
@@ -92,8 +94,6 @@ def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[M
 
 def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     """Pictures of the window at the end, in a replay, with a selection, zoomed in, and with other views in front."""
-    from PySide6.QtTest import QTest
-
     problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     with opened_window(folder, theme, size) as window:
         window.playhead.open(session)
@@ -115,9 +115,6 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
 
 
 def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    from PySide6.QtTest import QTest
-
-    from app.window.lab.page import LabPage
 
     problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     with opened_window(folder, theme, size) as window:
@@ -134,10 +131,6 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
 
 
 def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]) -> list[str]:
-    from app.model.playhead import Playhead
-    from app.model.time_axis import TimeAxis
-    from app.style.theme import set_theme
-    from app.views import create
 
     set_theme(theme)
     playhead = Playhead(TimeAxis())
@@ -158,10 +151,6 @@ def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tu
 
 def checked(widget: QWidget, path: Path) -> list[str]:
     """Write a picture of a widget as it is on the screen; return the faults of its texts, with the picture's name."""
-    from app.pictures.writers import settle
-    from app.views.view import View
-    from tests.app.text_geometry import cut_short, faults
-
     settle()
     for view in [widget] if isinstance(widget, View) else widget.findChildren(View):
         view.settle()
@@ -187,11 +176,6 @@ def main() -> int:
     if arguments.session is None:
         record(session)
     try_labs(sessions)
-
-    from app.pictures.request import PictureRequest
-    from app.pictures.session import SessionPictures
-    from app.views import PICTURES
-
     problems: list[str] = []
     for theme in ("dark", "light"):
         with closing(SessionPictures(session)) as pictures:

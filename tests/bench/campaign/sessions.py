@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from profiler.spans import SPAN
 from tests.bench import _sessions
 from tests.bench.campaign.attack import SESSION, Attack, Commands, Kind
 from tests.bench.campaign.mutate import HUGE, MARKUP, ODD, mutated, row, spans_set
+from tests.profiler.profiler_sessions import KEPT
 
 FACTS: Final[dict[str, Any]] = {
     "asrscope_version": "0.1.0", "preset": "dnn", "argv": ["asrscope", "run", "--preset", "dnn"],
@@ -265,16 +267,36 @@ def spoiled(name: str, folder: Path) -> None:
     (PURPOSES | SHOWN)[name](path)
 
 
+BASES: Final = {"small": (12, "closed"), "larger": (150, "stopped"), "living": (60, ""), "dead": (150, "")}
+"""Blocks of a session, and the state in which it is closed, if it is."""
+
+
 @functools.cache
 def bases() -> dict[str, tuple[bytes, bytes]]:
-    """Sound sessions by name, each with its -wal: small, larger, living, dead, kept, and the full ones."""
-    with tempfile.TemporaryDirectory() as name:
-        wal = {path: own_files(path).wal for path in _sessions.make_bases(Path(name))}
-        found = {
-            p.stem.removesuffix("-copy"): (p.read_bytes(), w.read_bytes() if w.exists() else b"")
-            for p, w in wal.items()
-        }
-    return found | {f"full-{arms}": (full(arms == "two"), b"") for arms in ("one", "two")}
+    """Sound sessions by name, each with its -wal: closed, living and dead live ones, the kept and the full ones."""
+    made = {f"full-{arms}": (full(arms == "two"), b"") for arms in ("one", "two")}
+    made["v1"] = (KEPT / "v1.asrs").read_bytes(), b""
+    for name, (blocks, ending) in BASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / SESSION
+            pipeline = _sessions.record(path, blocks, utterance_frames=320)
+            writer = pipeline.writer
+            writer.marker_applied(writer.marker("option", "selection on", 90, "gmm.selection.enabled", True), 96, 1)
+            writer.config(1, 96, {"threads": 2, "block": 16})
+            writer.marker("user", "noise", 100)
+            other = pipeline.recorder.lane("device", kind="device")
+            for i in range(30):
+                start = _sessions.SECOND + i * 1000
+                other.put(2, start, start + 900, i, 1, 5)
+            if name == "dead":
+                writer.meta("writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"})
+            _sessions.taken(pipeline, other)
+            time.sleep(0.1)
+            wal = b"" if ending else own_files(path).wal.read_bytes()
+            live = path.read_bytes()
+            writer.close(ending or "closed")
+            made[name] = path.read_bytes() if ending else live, wal
+    return made
 
 
 READ: Final = (

@@ -4,14 +4,13 @@ The blocks of all go up together and are scored as one, since one utterance's bl
 stay there, as the device search takes them (`search.device.search`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
+from pipelines.config import Config
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.device import dnn, gmm
@@ -19,11 +18,6 @@ from pipelines.scoring.device.arithmetic import Arithmetic, Placed, of_piece
 from pipelines.scoring.device.buffers import Parameters
 from profiler.arrays import Array
 from profiler.spans import Recorder
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pipelines.config import Config
 
 GATHER = "score.gather"  # the frames of all utterances, each with its context, are put one behind the other
 BLOCK = 64  # frames of each utterance in a call: as many as the device search takes at once
@@ -33,8 +27,6 @@ class Batch:
     """`size` utterances that are scored together. Raises ModelError; RuntimeError where memory is short."""
 
     def __init__(self, config: Config, model: AcousticModel, work: DeviceWork, size: int) -> None:
-        import torch
-
         self.size, self._work = size, work
         self._on = Placed(work, config.placement.dtype, config.threads)
         self._arithmetic: Arithmetic = gmm.mixtures_of(model)
@@ -55,7 +47,7 @@ class Batch:
         recorder = Recorder()
         self._ids = {name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()}
 
-    def score(self, features: Sequence[Array], first_frame: int) -> Tensor:
+    def score(self, features: Sequence[Array], first_frame: int) -> torch.Tensor:
         """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there, and valid
         until the next call. `features`: of each utterance f32 [all frames and context, dim]; a block is scored."""
         blocks = np.stack([one[first_frame : first_frame + BLOCK + sum(self.context)] for one in features])
@@ -72,6 +64,6 @@ class Batch:
         self._arithmetic.score(self._parameters.there, x, scores, self._on, give)
         return scores.view(self.size, n, -1).transpose(0, 1)
 
-    def _gather(self, x: Tensor, n: int) -> None:
+    def _gather(self, x: torch.Tensor, n: int) -> None:
         rows, dim, wide = self._there.shape[1], self._arithmetic.dim, x.shape[1]
         x.view(self.size, n, wide).copy_(self._there.as_strided((self.size, n, wide), (rows * dim, dim, 1)))

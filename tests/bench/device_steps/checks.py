@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 
 from pipelines import config as settings
 from pipelines.config import Config
@@ -43,8 +44,6 @@ LARGEST_RATE = 30e12
 
 
 def identity(task: Task) -> Result:
-    import torch
-
     machine = describe.describe()
     facts: dict[str, Any] = {"torch": torch.__version__}
     facts |= {key: machine[key] for key in ("cpu", "gpus", "gpu_settings") if machine.get(key)}
@@ -124,8 +123,6 @@ def roofs(task: Task) -> Result:
 
 
 def _stand_in() -> RoofTable:
-    import torch
-
     device_roofs.GEMM_SIZES = (512,)
     device_roofs.LADDER_BYTES = tuple(1 << p for p in range(16, 27, 2))
     device_roofs.COPY_BYTES = tuple(1 << p for p in range(12, 25, 4))
@@ -178,8 +175,6 @@ def clock(task: Task) -> Result:
 
 def memory(task: Task) -> Result:
     """Full memory: scoring goes on on the processor, with the same scores and a notice."""
-    import torch
-
     model = sphinx.load(sphinx.default_directory())
     config = settings.assign(Config(), {"device": task.device, "placement.dtype": "bf16"})
     work = DeviceWork(open_device(task.device), Recorder(), NullLane())

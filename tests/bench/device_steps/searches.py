@@ -3,13 +3,12 @@
 With the processor in a device's place the kernel runs in numba's simulator (NUMBA_ENABLE_CUDASIM=1), on a few frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
@@ -32,9 +31,6 @@ from tests.bench.device_steps.batch import BLOCK, Batch
 from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 ROUNDS = 3
 THREADS_HERE = 2
 PRESETS = ("gmm", "dnn")
@@ -52,8 +48,6 @@ class Prepared:
     beginning. `scores`: on the device, [frames, utterances, senones]; `host_scores`: by the processor."""
 
     def __init__(self, task: Task, preset: str, kernel: bool) -> None:
-        import torch
-
         self.kernel, self.task = kernel, task
         small = {} if kernel and task.accelerator else SMALL
         chosen = {"device": task.device, "dnn.senones": "all", "gmm.selection.enabled": False, **small}
@@ -69,12 +63,12 @@ class Prepared:
         batch = self.batch(len(features))
         self.features = [with_context(one, batch.context) for one in features]
         self.host_scores = [scored(scorer, one, BLOCK) for one in self.features]
-        blocks: list[Tensor] = []
+        blocks: list[torch.Tensor] = []
         for at in range(0, frames, BLOCK):
             there = batch.score(self.features, at)
             self.work.wait_for(self.work.mark(COMPUTE), COMPUTE)  # they are filled only then
             blocks.append(there.clone())
-        self.scores: Tensor = torch.cat(blocks)
+        self.scores: torch.Tensor = torch.cat(blocks)
 
     def batch(self, size: int) -> Batch:
         return Batch(self.config, self.model, self.work, size)
@@ -87,10 +81,8 @@ class Prepared:
         threads = None if self.task.device == "cuda" else THREADS_HERE
         return CudaSearch(self.graph, self.config.search, self.work, size, threads)
 
-    def repeated(self, size: int) -> Tensor:
+    def repeated(self, size: int) -> torch.Tensor:
         """The scores of as many utterances, one after another and then from the first one on again."""
-        import torch
-
         which = torch.arange(size, device=self.scores.device) % self.scores.shape[1]
         return self.scores[:, which].contiguous()
 
@@ -227,7 +219,7 @@ def cheap(ratios: Sequence[float], device: str) -> Result:
     return verdict({why: device == "cuda" and cost > MOST_STAMPS}, why, figures, unless=NO_SPEED * (device != "cuda"))
 
 
-def pass_over(finder: Any, scores: Tensor) -> list[list[str]]:
+def pass_over(finder: Any, scores: torch.Tensor) -> list[list[str]]:
     """The words of all utterances of `scores` [frames, utterances, senones]."""
     finder.begin()
     for at in range(0, len(scores), BLOCK):

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 
 from pipelines import config as settings
 from pipelines.config import Config
@@ -28,8 +29,6 @@ NEAR, NEAR_US = 0.15, 2.0
 
 def busy(task: Task) -> Result:
     """Time between events, as issued and behind a gate, against the sums of torch's profiler, stage by stage."""
-    import torch
-
     config = settings.assign(Config(), {"device": task.device})
     work = DeviceWork(open_device(task.device), Recorder(), LANE)
     on, arithmetic = Placed(work, "fp32"), mixtures_of(open_model(config))
@@ -81,15 +80,11 @@ def between_events(
 
 def _gate() -> None:
     """Keeps the stream busy while Python gives it the whole block: some 10 ms."""
-    import torch
-
     torch.cuda._sleep(20_000_000)
 
 
 def of_kernels(on: Placed, score: Callable[[Give], None]) -> tuple[dict[str, float], dict[str, int]]:
     """ns that torch's profiler counts for each stage of one block, and kernels (none of them on a processor)."""
-    import torch
-
     device, known = on.work.device, torch.profiler.ProfilerActivity
     kind = {"cuda": known.CUDA, "xpu": known.XPU}.get(device.where)
     activities = [known.CPU] if kind is None else [known.CPU, kind]
