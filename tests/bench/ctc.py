@@ -29,7 +29,7 @@ from pipelines.search.graph.ctc import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
-from profiler.arrays import F32
+from profiler.arrays import F32, Array
 from tests import graph_fst
 from tests.bench import corpus
 from tests.bench._rounds import Answering, Progress, Tree, found_words, interleave, paired, result, spread, timed
@@ -60,9 +60,9 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     spent = time.process_time() - spent
     seconds = sum(map(len, sounds.values())) / RATE
     more = dict(scores)
-    for n, (name, samples) in enumerate(derived(sounds, max(UTTERANCES - len(scores), 0))):
+    for n, (name, samples) in zip(range(len(scores), UTTERANCES), derived(sounds), strict=False):
         progress("outputs of the net", n / UTTERANCES)
-        more[name] = net.scores(samples)
+        more[f"{name}-{n}"] = net.scores(samples.astype(np.float32))
     config = GraphConfig()
     rows, ratios = [], []
     for parts in PARTS:
@@ -98,20 +98,16 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     return result(f"kaldi-decoder {version('kaldi-decoder')} FasterDecoder", ratios[0], meaning, agreement, rows)
 
 
-def derived(sounds: Mapping[str, F32], wanted: int) -> Iterator[tuple[str, F32]]:
-    rng, numbers = np.random.default_rng(70), range(wanted)
-
-    def variants() -> Iterator[tuple[str, F32]]:
-        for name, samples in itertools.cycle(sounds.items()):
-            level = float(np.sqrt(np.mean(samples**2)))
-            for snr in SNRS_DB:
-                yield name, samples + rng.normal(scale=level * 10 ** (-snr / 20), size=len(samples))
-            for share in CUTS:
-                n = int(share * len(samples))
-                yield name, samples[:n] if rng.random() < 0.5 else samples[-n:]
-
-    for number, (name, variant) in zip(numbers, variants(), strict=False):
-        yield f"{name}-{number + 1}", variant.astype(np.float32)
+def derived(sounds: Mapping[str, F32]) -> Iterator[tuple[str, Array]]:
+    """Variants of the utterances without end: with white noise, and cut at begin or end."""
+    rng = np.random.default_rng(70)
+    for name, samples in itertools.cycle(sounds.items()):
+        level = float(np.sqrt(np.mean(samples**2)))
+        for snr in SNRS_DB:
+            yield name, samples + rng.normal(scale=level * 10 ** (-snr / 20), size=len(samples))
+        for share in CUTS:
+            n = int(share * len(samples))
+            yield name, samples[:n] if rng.random() < 0.5 else samples[-n:]
 
 
 def search(share: float = 1.0) -> Search:

@@ -113,16 +113,6 @@ def decode_pairs(
     return pairs
 
 
-def decode_rows(pairs: Sequence[dict[str, Decoded]], limit: float) -> list[Tree]:
-    rows: list[Tree] = []
-    for name in (WALL, UNDISTURBED, PROCESSOR):
-        if name in pairs[0]["off"].times:
-            on, again = ([pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in SIDES[::2])
-            rows.append({"measure": f"decode on / off, {name}", "limit": limit} | ratio_row(on))
-            rows.append({"measure": f"decode off / off, {name}"} | ratio_row(again))
-    return rows
-
-
 @numba.njit(nogil=True)
 def kernel_events(spans: Any, n: int) -> int:  # pragma: no cover - compiled
     """Record n spans with two clock readings each; ns for all."""
@@ -238,7 +228,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             decode(recogniser, items[0], None)  # pages and caches warm
             note = partial(progress, f"decoding on and off, block {block}")
             pairs = decode_pairs(recogniser, items, PASSES * repeat, note)
-            rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
+            for name in (each for each in (WALL, UNDISTURBED, PROCESSOR) if each in pairs[0]["off"].times):
+                on, again = (
+                    [pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in SIDES[::2]
+                )
+                row = {"measure": f"decode on / off, {name}", "limit": limit, **ratio_row(on), "block": block}
+                rows += [row, {"measure": f"decode off / off, {name}", **ratio_row(again), "block": block}]
             wall_s = sum(pair["off"].times[WALL] for pair in pairs) / 1e9
             agreement |= {
                 f"spans per s of wall time, block {block}": round(sum(pair["on"].spans for pair in pairs) / wall_s),

@@ -115,7 +115,6 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
 
 
 def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-
     problems, end = [], f"{theme}-{size[0]}x{size[1]}.png"
     with opened_window(folder, theme, size) as window:
         window.show_lab()
@@ -131,7 +130,6 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
 
 
 def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]) -> list[str]:
-
     set_theme(theme)
     playhead = Playhead(TimeAxis())
     view = create(view_id, playhead.axis)
@@ -185,9 +183,9 @@ def main() -> int:
             problems += look_at_lab(folder, theme, size)
             for view in PICTURES:
                 problems += look_at_view(session, folder, view, theme, size)
-    pictures_made = f"{len(list(folder.glob('*.png')))} pictures in {folder}"
-    print(pictures_made, *problems, f"{len(problems)} texts collide or are cut", sep="\n", file=sys.stderr)
-    return 1 if problems else 0
+    made = f"{len(list(folder.glob('*.png')))} pictures in {folder}"
+    print(made, *problems, f"{len(problems)} texts collide or are cut", sep="\n", file=sys.stderr)
+    return int(bool(problems))
 
 
 if __name__ == "__main__":

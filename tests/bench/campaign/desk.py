@@ -15,6 +15,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Final
+from unittest import mock
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -69,20 +70,19 @@ def desk(own: bool = False) -> Iterator[MainWindow]:
     the end for exceptions that Qt's event handling swallowed."""
     qt, traces = application(), []
     set_theme("dark")
-    before, sys.excepthook = sys.excepthook, lambda *error: traces.append("".join(traceback.format_exception(*error)))
-    with tempfile.TemporaryDirectory() as name:
+    caught = mock.patch.object(
+        sys, "excepthook", lambda *error: traces.append("".join(traceback.format_exception(*error)))
+    )
+    with tempfile.TemporaryDirectory() as name, caught:
+        window = MainWindow(memory=Memory() if own else Memory(Path(name) / "settings.ini"))
         try:
-            window = MainWindow(memory=Memory() if own else Memory(Path(name) / "settings.ini"))
-            try:
-                window.show()
-                yield window
-            finally:
-                window.close()
-                window.deleteLater()
-                qt.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-                _settle()
+            window.show()
+            yield window
         finally:
-            sys.excepthook = before
+            window.close()
+            window.deleteLater()
+            qt.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+            _settle()
     assert not traces, f"{len(traces)} exceptions in slots, the first:\n{traces[0]}"
 
 
