@@ -91,13 +91,6 @@ def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item
     return [item for item, words in zip(items, before, strict=False) if words < WORDS]
 
 
-def needs_words(items: Sequence[Item]) -> list[Item]:
-    """`items`, some of which have references; BadInput otherwise."""
-    if not any(wer.words(item.reference or "") for item in items):
-        raise BadInput("The bench counts word errors; say with --transcripts what was said.")
-    return list(items)
-
-
 if __name__ == "__main__":
     parser = command_line("corpus", __doc__)
     parser.add_argument("--split", choices=SPLITS, default="test")

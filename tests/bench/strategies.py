@@ -23,10 +23,11 @@ from pipelines.experiments.scoring_replay import replay, scoring_s
 from pipelines.run.playlist import Item
 from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
+from profiler.errors import BadInput
 from profiler.spans import Recorder
 from tests.bench import _rounds
 from tests.bench._rounds import Kept, Progress, Side, Tree, interleave, paired
-from tests.bench.corpus import needs_words, speech_for_words
+from tests.bench.corpus import speech_for_words
 
 Settings = dict[str, Value]
 MODELS = ("ptm", "continuous")
@@ -140,7 +141,9 @@ def speeds(configs: Sequence[Config], items: Sequence[Item], rounds: int, progre
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> Tree:
     """The table as a bench; `ratio` is what the fastest strategy within 2 points of WER gains at block 1."""
-    items = needs_words(speech_for_words(paths, transcripts))
+    items = speech_for_words(paths, transcripts)
+    if not any(item.reference for item in items):
+        raise BadInput("The bench counts word errors; say with --transcripts what was said.")
     rows: list[Tree] = []
     for model in MODELS:
         titles, layers, configs = zip(*configurations(model), strict=True)

@@ -7,8 +7,7 @@ import contextlib
 import io
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 from app.cli.main import main
 from app.export import formats
@@ -76,18 +75,15 @@ def look(session: Session, folder: Path) -> None:
         model(session, track, frames // 2, (0.1, 0.1 + seconds / 3), 40)
     for selected in (None, (1, 7)):
         desk_snapshot(session, track, scope_of(session, frames, None, selected)).reasons.values()
+    recorder_cost(session, track)
     for end in (frames, frames // 2):
-        snapshot: Any = SimpleNamespace(session=session, track=track, cursor_frame=end)
-        recorder_cost(snapshot.session, snapshot.track)
-        waits = latency.of_session(session, track, end)
-        if waits is not None:
+        if (waits := latency.of_session(session, track, end)) is not None:
             latency.texts(waits.as_dict())[0]
             tree = configurations.settings_before(session, end).tree
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))
-    moved = sound_drift(session.meta.get("drift"))
-    drift_text(moved)
-    drift_warning(moved)
+    for told in (drift_text, drift_warning):
+        told(sound_drift(session.meta.get("drift")))
     with contextlib.suppress(BadInput):
         rerun.settings_of(session.configs, frames)
     for form in formats():
