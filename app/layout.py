@@ -38,7 +38,7 @@ def lay_out(
 
 
 def new_grid(parent: QWidget | None, across: int, down: int) -> QGridLayout:
-    """A grid without margins, with so many pixels between its columns and rows."""
+    """A grid without margins, with `across` pixels between its columns and `down` between its rows."""
     grid = QGridLayout(parent)
     grid.setContentsMargins(*NONE)
     grid.setHorizontalSpacing(across)

@@ -145,7 +145,7 @@ def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     def name(row: Tree) -> str:
         return f"whole {unit}" if row["name"] == "whole frame" else str(row["name"])
 
-    def at(row: Tree) -> str:
+    def place_of(row: Tree) -> str:
         return str(row["frame"]) if unit != "frame" and "frame" in row else clock(row["at_s"], 2)
 
     def error(row: Tree) -> tuple[str, str]:
@@ -160,13 +160,20 @@ def _distribution(known: Tree, unit: str) -> Iterator[Part]:
         (
             f"Slowest {unit}s, {_of(frames)}",
             ("at", "ms", "word", "tokens"),
-            [(at(r), milliseconds(r["ms"]), r["word"] or "", count(r["tokens"])) for r in frames["rows"]],
+            [(place_of(r), milliseconds(r["ms"]), r["word"] or "", count(r["tokens"])) for r in frames["rows"]],
         ),
         (
             f"Words that took longest, {_of(words)}",
             ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference"),
             [
-                (r["word"], at(r), milliseconds(r["ms"]), f"{r['rtf']:.3f}", count(r["tokens_per_frame"]), *error(r))
+                (
+                    r["word"],
+                    place_of(r),
+                    milliseconds(r["ms"]),
+                    f"{r['rtf']:.3f}",
+                    count(r["tokens_per_frame"]),
+                    *error(r),
+                )
                 for r in words["rows"]
             ],
         ),
@@ -174,7 +181,13 @@ def _distribution(known: Tree, unit: str) -> Iterator[Part]:
             f"Confusion pairs, {_of(pairs)}",
             ("reference", "hypothesis", "count", "seconds", "first at"),
             [
-                (r["reference"] or "–", r["hypothesis"] or "–", str(r["count"]), number(r["wall_s"], ".3f"), at(r))
+                (
+                    r["reference"] or "–",
+                    r["hypothesis"] or "–",
+                    str(r["count"]),
+                    number(r["wall_s"], ".3f"),
+                    place_of(r),
+                )
                 for r in pairs["rows"]
             ],
         ),

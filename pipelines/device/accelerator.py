@@ -93,7 +93,7 @@ class _Torch(Device):
             return self._empty(shape, dtype=dtype, device=self.where)
 
     def _on(self, stream: int) -> AbstractContextManager[object]:
-        """Make a context in which torch gives what it is asked to `stream`."""
+        """Make a context in which torch queues its work on `stream`."""
         return nullcontext()
 
 

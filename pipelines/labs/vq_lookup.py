@@ -90,7 +90,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     return SweepResult(
         timings=sweep.run(desk, params.seconds),
         by_variant={
-            "codewords": {f"{way} {size}": size for size in tables for way in WAYS},
+            "codewords": {f"{variant} {size}": size for size in tables for variant in WAYS},
             "error": error,
             "same_best": same,
             "bytes_read": bytes_read,
@@ -104,9 +104,9 @@ def scorers(family: ContinuousGmm, tables: Mapping[int, Table]) -> dict[str, Cal
     from pipelines.scoring.blocks import Meter
     from pipelines.scoring.selection.vq_table import lookup
 
-    def by_table(table: Table, way: str, features: Array, scores: Array) -> None:
+    def by_table(table: Table, variant: str, features: Array, scores: Array) -> None:
         words = np.empty((len(features), len(table.scores)), np.int32)
-        find = table.codebook.descend if way == "tree" else table.codebook.nearest
+        find = table.codebook.descend if variant == "tree" else table.codebook.nearest
         find(family.expand(features), words)
         lookup(table.scores, words, scores)
 
@@ -114,7 +114,7 @@ def scorers(family: ContinuousGmm, tables: Mapping[int, Table]) -> dict[str, Cal
         FULL: lambda features, scores: family.score_all(features, scores, Meter()),
         BEST: lambda features, scores: family.score_all(features, scores, Meter(), best=True),
     }
-    return made | {f"{way} {size}": partial(by_table, tables[size], way) for size in tables for way in WAYS}
+    return made | {f"{variant} {size}": partial(by_table, tables[size], variant) for size in tables for variant in WAYS}
 
 
 def codebooks(result: SweepResult) -> list[int]:
@@ -153,8 +153,8 @@ def picture(result: SweepResult) -> Chart:
     times = result.timings.bars("time per frame", result.timings.cells(shown), lambda frames, s: 1e6 * s / frames)
     x = tuple(map(float, sizes))
     kept = [
-        Line(name, x, tuple(100 * same_best[f"{way} {k}"] for k in sizes))
-        for way, name in (("flat", "searched in full"), ("tree", "by the tree"))
+        Line(name, x, tuple(100 * same_best[f"{variant} {k}"] for k in sizes))
+        for variant, name in (("flat", "searched in full"), ("tree", "by the tree"))
     ]
     best = Line(BEST, x, (100 * same_best[BEST],) * len(sizes), dashed=True)
     names = (FULL, BEST, f"table, {size} words searched", f"table, tree of {size} words")

@@ -61,16 +61,16 @@ class SenoneRule(FrameScorer):
 
 
 @njit(nogil=True, cache=True)
-def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
-    """Put those of `senones` into `found` that are not computed for frame t, and note that they will be."""
+def due(senones: Array, until: Array, t: int, end: int, listed: Array) -> int:
+    """Put those of `senones` into `listed` that are not computed for frame t, and note that they will be."""
     n = 0
-    if len(found) < len(senones):
+    if len(listed) < len(senones):
         raise ArrayError("due: more senones than there are")
     for senone in senones:
         if not 0 <= senone < len(until):
             raise ArrayError("due: a senone that there is none")
         # No branch: which are due no processor can foresee, and a wrong guess takes longer than all the rest.
-        found[n] = senone
+        listed[n] = senone
         before = until[senone]
         is_due = before <= t
         until[senone] = end if is_due else before

@@ -24,13 +24,13 @@ OUTPUT_STD = 0.01  # Of the output weights at the start: all senones begin about
 
 
 def card_for(
-    heard: Array, context: tuple[int, int], widths: Sequence[int], bottleneck: int, senones: int, heads: int = 1
+    sample: Array, context: tuple[int, int], widths: Sequence[int], bottleneck: int, senones: int, heads: int = 1
 ) -> Card:
-    """The card of a net whose input is normalised as the frames `heard` [n, features] are spread.
+    """The card of a net whose input is normalised by the spread of the frames `sample` [n, features].
 
     `widths`: of the layers with ReLU; `bottleneck`: of one more without it (0: none).
     """
-    sample = heard.astype(np.float64)
+    sample = sample.astype(np.float64)
     layers = [Layer(width) for width in widths] + [Layer(bottleneck, relu=False)] * bool(bottleneck)
     return Card(
         format=FORMAT,

@@ -182,10 +182,10 @@ def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: boo
             yield kind, sums
 
 
-def _rows(session: Recorded, track: CostTrack, found: Found, wall_ns: float, frames: int) -> list[StageRow]:
+def _rows(session: Recorded, track: CostTrack, sums: Found, wall_ns: float, frames: int) -> list[StageRow]:
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
-    keys = sorted(found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
-    return [_row(session, *key, found[key], wall_ns, track.attribution, frames) for key in keys]
+    keys = sorted(sums, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
+    return [_row(session, *key, sums[key], wall_ns, track.attribution, frames) for key in keys]
 
 
 def _row(

@@ -87,7 +87,7 @@ class _Row:
     """Of each stretch, what every frame has and what its first one has on top: `values` of SHARE and REST.
 
     `used`: where something is not zero, since pages that nobody has written to take no memory. `before`: sums before
-    each group of stretches, known of the first `summed` ones: made when they are asked for.
+    each group of stretches, known of the first `summed` ones: made when they are read.
     """
 
     __slots__ = ("before", "summed", "used", "values")

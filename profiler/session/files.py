@@ -102,7 +102,7 @@ columns. The first is raised once the schema is known."""
 
 
 class Files(NamedTuple):
-    """A session, and what SQLite may keep beside it."""
+    """A session, and the files that SQLite may keep with it."""
 
     session: Path
     wal: Path

@@ -162,7 +162,7 @@ def _panels(words: Array, scale: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) -> None:
+def _nearest(x: Array, panels: Array, size: int, products: Array, nearest: Array) -> None:
     """The nearest of `size` codewords: what fills up their panels is never meant."""
     n, streams, expanded = x.shape
     groups, rows = panels.shape[1], panels.shape[2]
@@ -172,9 +172,9 @@ def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) 
         or panels.shape != (streams, groups, rows, LANES)
         or not 0 < size <= groups * LANES
         or products.shape != (n, groups * LANES)
-        or found.shape != (n, streams)
+        or nearest.shape != (n, streams)
     ):
-        raise ArrayError("_nearest: frames, codewords and what is found do not fit each other")
+        raise ArrayError("_nearest: frames, codewords and what is nearest do not fit each other")
     for s in range(streams):
         frames, words = address(x, np.float32) + (s * expanded + dim) * 4, address(panels, np.float32)
         here, to = words + s * groups * rows * LANES * 4, address(products, np.float32)
@@ -184,11 +184,11 @@ def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) 
             for k in range(1, size):
                 if products[t, k] > products[t, best]:
                     best = k
-            found[t, s] = best
+            nearest[t, s] = best
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
+def _descend(x: Array, planes: Array, children: Array, nearest: Array) -> int:
     n, streams, expanded = x.shape
     dim = expanded // 2
     compared = 0
@@ -196,9 +196,9 @@ def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
         expanded != 2 * dim + 1
         or planes.shape != (streams, planes.shape[1], dim + 1)
         or children.shape != (streams, planes.shape[1], 2)
-        or found.shape != (n, streams)
+        or nearest.shape != (n, streams)
     ):
-        raise ArrayError("_descend: frames, tree and what is found do not fit each other")
+        raise ArrayError("_descend: frames, tree and what is nearest do not fit each other")
     for s in range(streams):
         for t in range(n):
             node = np.int32(0)
@@ -208,7 +208,7 @@ def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
                     side += planes[s, node, d] * x[t, s, dim + d]
                 node = children[s, node, 1 if side > 0 else 0]
                 compared += 2
-            found[t, s] = ~node
+            nearest[t, s] = ~node
     return compared
 
 
@@ -230,10 +230,10 @@ class Codewords(NamedTuple):
         n, dim = features.shape
         x = np.empty((n, 1, 2 * dim + 1), np.float32)
         expand(features, self.centre, x)
-        found = np.empty((n, 1), np.int32)
-        self.book.nearest(x, found)
+        nearest = np.empty((n, 1), np.int32)
+        self.book.nearest(x, nearest)
         meter.close(STAGE, n * self.book.size)
-        return found[:, 0]
+        return nearest[:, 0]
 
 
 def codewords_of(model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling) -> Codewords:

@@ -226,9 +226,9 @@ class Timeline:
         # A damaged file may go back in frames or time; a map needs both to rise.
         frames = np.maximum.accumulate(np.append(self._frames.view[-1:], first))
         times = np.maximum.accumulate(np.append(self._times.view[-1:], start))
-        known = len(self._frames) > 0
-        self._frames.extend(frames[known:])
-        self._times.extend(times[known:])
+        skip = len(self._frames) > 0
+        self._frames.extend(frames[skip:])
+        self._times.extend(times[skip:])
         self._reached = max(float(frames[-1]), self._reached, float((first + blocks["frames"]).max()))
         self._end_ns = max(float(times[-1]), self._end_ns, float((start + blocks["duration_ns"]).max()))
 
@@ -253,17 +253,17 @@ class Timeline:
         return min(row.begin_ns for row in rows), max(row.end_ns for row in rows)
 
 
-def _between(at: Array | float, known: F64, values: F64, last: float, value: float) -> F64:
-    """`values` [n] where `known` [n], ascending, is `at`, and after them `value` at `last`; 0 without any.
+def _between(at: Array | float, valid: F64, values: F64, last: float, value: float) -> F64:
+    """`values` [n] where `valid` [n], ascending, is `at`, and after them `value` at `last`; 0 without any.
 
-    `np.interp` reads all n, however few are asked for.
+    `np.interp` reads all n, however few are wanted.
     """
     x = np.asarray(at, np.float64)
-    if not len(known):
+    if not len(valid):
         return np.zeros(x.shape)
-    low = np.maximum(known.searchsorted(x, side="right") - 1, 0)
-    final, after = low + 1 == len(known), np.minimum(low + 1, len(known) - 1)
-    begin, width = known[low], np.where(final, last, known[after]) - known[low]
+    low = np.maximum(valid.searchsorted(x, side="right") - 1, 0)
+    final, after = low + 1 == len(valid), np.minimum(low + 1, len(valid) - 1)
+    begin, width = valid[low], np.where(final, last, valid[after]) - valid[low]
     share = np.divide(x - begin, width, out=np.ones(x.shape), where=width > 0)
     return np.asarray(values[low] + np.clip(share, 0.0, 1.0) * (np.where(final, value, values[after]) - values[low]))
 

@@ -255,11 +255,11 @@ def sound_drift(stored: Any) -> dict[str, float]:
 def drift_text(changes: Mapping[str, float]) -> str:
     """Return drift as people read it: "gemm −2 %, read 128 MiB +1 %"."""
 
-    def shown(label: str) -> str:
+    def displayed(label: str) -> str:
         name, _, size = label.partition(" ")
         return f"{name} {size_text(int(size))}" if size.isdecimal() else label
 
-    return ", ".join(f"{shown(label)} {'−' if v < 0 else '+'}{abs(v):.1%}" for label, v in changes.items())
+    return ", ".join(f"{displayed(label)} {'−' if v < 0 else '+'}{abs(v):.1%}" for label, v in changes.items())
 
 
 def drift_warning(changes: Mapping[str, float]) -> str | None:
