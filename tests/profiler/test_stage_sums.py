@@ -2,11 +2,10 @@
 
 import os
 import random
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,19 +120,12 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch):
 # -- busy time per column of a timeline ------------------------------------------------------------
 
 
-def spans_of_lod(starts: list[int], durations: list[int], stages: list[int]) -> np.ndarray:
-    spans = np.zeros(len(starts), SPAN)
-    spans["start_ns"], spans["duration_ns"], spans["stage"] = starts, durations, stages
-    return spans
-
-
-def row_of(gaps: list[int], durations: list[int], kinds: list[int], pieces: int) -> SpanRow:
-    """Spans one after the other, appended in this number of pieces."""
+def row_of(starts: np.ndarray, durations: list[int], kinds: list[int], pieces: list[list[int]]) -> SpanRow:
+    """A row to which the spans are appended in pieces, by their numbers."""
     row = SpanRow(RowKey("stages", 0))
-    starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
-    row.spans = spans_of_lod(starts.tolist(), durations, [0] * len(gaps))
-    for part in np.array_split(np.arange(len(gaps)), pieces):
-        row.add(part, np.array(kinds, np.uint8)[part])
+    row.spans = spans_of([(start, duration, 0, 0, 0) for start, duration in zip(starts, durations, strict=True)])
+    for numbers in pieces:
+        row.add(np.array(numbers), np.array(kinds, np.uint8)[numbers])
     return row
 
 
@@ -143,22 +135,18 @@ def test_busy_time_is_that_of_every_single_span(data):
     number = st.integers(0, 50)
     gaps, durations = (data.draw(st.lists(number, min_size=n, max_size=n)) for _ in range(2))
     kinds = data.draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=n, max_size=n))
-    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, min(n, 4))))
+    starts = np.cumsum(gaps) + np.cumsum([0, *durations[:-1]])
+    row = row_of(starts, durations, kinds, np.array_split(np.arange(n), data.draw(st.integers(1, min(n, 4)))))
     end = sum(gaps) + sum(durations)
     edges = np.sort(data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array)))
     expected = np.zeros((len(edges) - 1, len(KINDS)))
-    starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
     for start, duration, kind in zip(starts, durations, kinds, strict=True):
-        low = np.clip(edges[:-1], start, start + duration)
-        expected[:, kind] += np.clip(edges[1:], start, start + duration) - low
+        expected[:, kind] += np.diff(np.clip(edges, start, start + duration))
     np.testing.assert_allclose(row.busy(edges), expected, atol=1e-6)
 
 
 def test_spans_that_arrive_late_find_their_place():
-    row = SpanRow(RowKey("setup", 0))
-    row.spans = spans_of_lod([100, 200, 50, 150, 300], [10] * 5, [1] * 5)
-    for numbers in ([0, 1], [2, 3], [4]):
-        row.add(np.array(numbers), np.full(len(numbers), 6, np.uint8))
+    row = row_of(np.array([100, 200, 50, 150, 300]), [10] * 5, [6] * 5, [[0, 1], [2, 3], [4]])
     assert [(span.start_ns, span.number) for span in row.within(0, 1000)] == [
         (50, 2), (100, 0), (150, 3), (200, 1), (300, 4),
     ]  # fmt: skip
@@ -168,13 +156,9 @@ def test_spans_that_arrive_late_find_their_place():
 
 
 def test_frames_and_times_of_blocks_are_mapped_both_ways():
-    stages = {0: Stage(0, "decode.block", "decode"), 1: Stage(1, "score.mixture", "scoring")}
-    spans = spans_of_lod([100, 110, 300], [100, 50, 100], [0, 1, 0])
-    spans["first_frame"], spans["frames"] = [0, 0, 16], [16, 16, 16]
-    lanes = {0: SimpleNamespace(id=0, decode=True)}
-    session = SimpleNamespace(generation=1, spans=spans, lanes=lanes, stages=stages)
     timeline = Timeline()
-    timeline.follow(session)  # type: ignore[arg-type]
+    spans = spans_of([(100, 100, 0, 0, 16), (110, 50, 1, 0, 16), (300, 100, 0, 16, 16)])
+    timeline.follow(fake_session(spans, STAGES))
     assert timeline.ns_at(np.array([0.0, 8.0, 24.0, 40.0])).tolist() == [100, 200, 350, 400]
     assert timeline.frames_at(np.array([0.0, 200.0, 350.0, 900.0])).tolist() == [0, 8, 24, 32]
     assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
@@ -217,8 +201,8 @@ def plain(taken: list[list[Run]]) -> np.ndarray:
     return found[:, :end]
 
 
-@given(batches, st.data())
-def test_answers_are_those_of_an_array(taken, data):
+@given(batches, st.data(), st.randoms(use_true_random=False))
+def test_answers_are_those_of_an_array_whatever_the_order(taken, data, random):
     store = PerFrame(ROWS)
     for i, batch in enumerate(taken):
         store.add(spread_of(batch))
@@ -238,21 +222,16 @@ def test_answers_are_those_of_an_array(taken, data):
                 assert row.highest(first, last) == (highest, frames[highest])
             before = np.concatenate([[0.0], np.cumsum(frames)])
             assert areas[number] == pytest.approx(np.interp(at, np.arange(end + 1), before))
-
-
-@given(batches, st.randoms(use_true_random=False))
-def test_order_and_pieces_leave_the_same_bits(taken, random):
-    whole, pieces = PerFrame(ROWS), PerFrame(ROWS)
-    whole.add(spread_of([run for batch in taken for run in batch]))
-    mixed = [[run] for batch in taken for run in batch]
+    # One by one in another order they leave the same bits.
+    pieces, mixed = PerFrame(ROWS), [[run] for batch in taken for run in batch]
     random.shuffle(mixed)  # type: ignore[attr-defined]
     for batch in mixed:
         pieces.add(spread_of(batch))
         pieces.area(range(ROWS), np.array([0.0]))  # sums made on the way are kept up
-    at = np.linspace(0, whole.frames, 77)
-    assert pieces.area(range(ROWS), at).tobytes() == whole.area(range(ROWS), at).tobytes()
+    at = np.linspace(0, store.frames, 77)
+    assert pieces.area(range(ROWS), at).tobytes() == store.area(range(ROWS), at).tobytes()
     for row in range(ROWS):
-        assert pieces.row(row, 200)[:].tobytes() == whole.row(row, 200)[:].tobytes()
+        assert pieces.row(row, 200)[:].tobytes() == store.row(row, 200)[:].tobytes()
 
 
 def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it():
@@ -287,13 +266,9 @@ def test_blocks_of_a_long_session_take_a_stretch_each(room):
 
 def in_memory(values: np.ndarray) -> int:
     """Bytes of the pages under `values` that the process has in memory."""
-    begin, found, inside = values.ctypes.data, 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if "-" in (place := line.split(maxsplit=1)[0]) and not place.endswith(":"):
-            inside = begin <= int(place.partition("-")[0], 16) < begin + values.nbytes
-        elif inside and place == "Rss:":
-            found += 1024 * int(line.split()[1])
-    return found
+    begin, end = values.ctypes.data, values.ctypes.data + values.nbytes
+    maps = psutil.Process().memory_maps(grouped=False)
+    return sum(one.rss for one in maps if begin <= int(one.addr.partition("-")[0], 16) < end)
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
