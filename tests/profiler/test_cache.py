@@ -49,12 +49,12 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written():
     path = kept()
     found = cache.find(cache.MODELS, "x")
     assert same(found)
-    assert not found.arrays["means"].flags.writeable
-    base: Any = found.arrays["means"]
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    assert isinstance(base, np.memmap)
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    means: Any = found.arrays["means"]
+    assert not means.flags.writeable
+    while isinstance(means.base, np.ndarray):
+        means = means.base
+    assert isinstance(means, np.memmap)
+    assert [*path.parent.iterdir()] == [path]
 
 
 @settings(max_examples=150, deadline=None)
@@ -124,7 +124,7 @@ PUT: dict[str, Callable[[Path, Path], object]] = {
     "link": lambda path, aside: path.symlink_to(aside),
     "dangling": lambda path, aside: path.symlink_to(aside.with_name("nowhere")),
     "device": lambda path, aside: path.symlink_to("/dev/zero"),
-    "empty": lambda path, aside: path.write_bytes(b""),
+    "empty": lambda path, aside: path.touch(),
     "sparse": lambda path, aside: [path.touch(), os.truncate(path, 1 << 42)],
     "other": lambda path, aside: path.write_bytes(b"PK\x03\x04" * 99),
 }
@@ -133,14 +133,13 @@ PUT: dict[str, Callable[[Path, Path], object]] = {
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("how", PUT)
 def test_whatever_lies_in_its_place_is_replaced(tmp_path, how):
-    path = kept()
-    aside = tmp_path / "x.kept"
+    path, aside = kept(), tmp_path / "x.kept"
     cache.write(aside, ARRAYS, {"origin": "somebody else"})
     before = aside.read_bytes()
     path.unlink()
     PUT[how](path, aside)
     assert cache.find(cache.MODELS, "x") is None
-    cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
+    kept()
     assert same(cache.find(cache.MODELS, "x"))
     assert not path.is_symlink()
     assert aside.read_bytes() == before
@@ -157,10 +156,9 @@ def test_unwritable_cache_keeps_none(tmp_path, monkeypatch, how):
         if os.access(root, os.W_OK):
             pytest.skip("this user may write everywhere")
     monkeypatch.setenv("ASRSCOPE_CACHE", str(root))
-    cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
+    kept()
     assert cache.find(cache.MODELS, "x") is None
-    assert cache.entries() == []
-    assert cache.empty() == 0
+    assert (cache.entries(), cache.empty()) == ([], 0)
 
 
 def aged(kind: str, name: str, age: float) -> Path:

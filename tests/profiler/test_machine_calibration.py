@@ -102,23 +102,18 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine):
 
 
 def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine):
-    machine.spread = 0.9
-    calibration.load_or_measure(1)
-    machine.now += BUSY_SECONDS / 2
-    calibration.load_or_measure(1)
-    assert machine.taken == ["gemm/1", "exp/1"]
-    machine.now += BUSY_SECONDS
-    machine.factor = 0.5
-    rate = calibration.load_or_measure(1).rate("gemm")
-    assert machine.taken[2:] == ["gemm/1", "exp/1"]
-    assert rate.median == QUICK["gemm"]
-    machine.now += BUSY_SECONDS
-    machine.spread, machine.factor = 0.01, 1.1
-    calibration.load_or_measure(1)
-    assert len(machine.taken) == 6
-    machine.now += 100 * BUSY_SECONDS
-    calibration.load_or_measure(1)
-    assert len(machine.taken) == 6
+    for passed, factor, spread, measured in (
+        (0, 1.0, 0.9, 1),
+        (0.5 * BUSY_SECONDS, 1.0, 0.9, 1),
+        (BUSY_SECONDS, 0.5, 0.9, 2),
+        (BUSY_SECONDS, 1.1, 0.01, 3),
+        (100 * BUSY_SECONDS, 1.1, 0.01, 3),
+    ):
+        machine.now += passed
+        machine.factor, machine.spread = factor, spread
+        rate = calibration.load_or_measure(1).rate("gemm")
+        assert machine.taken == ["gemm/1", "exp/1"] * measured
+        assert rate.median == max(1.0, factor) * QUICK["gemm"]
 
 
 def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once():
@@ -144,12 +139,13 @@ def test_a_spoiled_file_is_measured_anew(machine, spoiled):
 
 def test_nothing_half_is_kept(machine):
     calibration.calibrate(1)
-    before = calibration.file().read_bytes()
+    path = calibration.file()
+    before = path.read_bytes()
     answers = iter([False, True])
     with pytest.raises(Cancelled):
         calibration.calibrate(2, cancelled=lambda: next(answers))
-    assert calibration.file().read_bytes() == before
-    assert [path.name for path in calibration.file().parent.iterdir()] == [calibration.file().name]
+    assert path.read_bytes() == before
+    assert [*path.parent.iterdir()] == [path]
 
 
 def test_every_tier_has_a_figure_or_a_reason(machine):

@@ -7,10 +7,11 @@ import shlex
 import signal
 import sqlite3
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from profiler_sessions import edit, record
@@ -95,20 +96,17 @@ def test_a_session_that_grows_is_followed(tmp_path):
     there, out = tmp_path / "there.asrs", tmp_path / "here.asrs"
     writer = record(there)
     (tmp_path / "plan").touch()
-    seen: list[int] = []
     following = Following(Host("gpu", (sys.executable, str(DOUBLE), str(tmp_path / "plan"))), str(there), out)
-    thread = threading.Thread(target=lambda: seen.append(following.run() == "stopped"))
-    thread.start()
-    wait_until(out.exists)
-    wait_until(lambda: count(out, "utterance") == 1)
-    assert state_of(out) == "recording"
-    writer.marker("user", "later", 7)
-    wait_until(lambda: count(out, "marker") == 2)
-    writer.close("stopped")
-    thread.join()
-    assert seen == [True]
+    with ThreadPoolExecutor(1) as pool:
+        state = pool.submit(following.run)
+        wait_until(out.exists)
+        wait_until(lambda: count(out, "utterance") == 1)
+        assert state_of(out) == "recording"
+        writer.marker("user", "later", 7)
+        wait_until(lambda: count(out, "marker") == 2)
+        writer.close("stopped")
+        assert state.result() == state_of(out) == "stopped"
     assert contents(out) == contents(there)
-    assert state_of(out) == "stopped"
 
 
 def count(path: Path, table: str) -> int:
@@ -134,13 +132,11 @@ def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(small, tmp
     assert contents(out) == contents(small)
 
 
-@pytest.mark.parametrize("size", [0, 5, 8, 19, 30, 400])
+@each("size", [0, 5, 8, 19, 30, 400])
 def test_every_cut_is_a_dropped_link(size, small, tmp_path, no_waiting):
-    host = sending(stream_of(small)[:size], tmp_path)
-    with pytest.raises(
-        LinkError, match=r"^the link to gpu does not come back\. The session there stays; `asrscope tail"
-    ):
-        Following(host, str(small), tmp_path / "here.asrs").run()
+    sentence = r"^the link to gpu does not come back\. The session there stays; `asrscope tail"
+    with pytest.raises(LinkError, match=sentence):
+        Following(sending(stream_of(small)[:size], tmp_path), str(small), tmp_path / "here.asrs").run()
 
 
 @pytest.mark.parametrize("child", ["sleep 1000 &", "yes >&2 &"])
@@ -170,21 +166,17 @@ def in_rounds(path: Path) -> bytes:
         return stream_of(path)
 
 
-def test_another_session_is_not_mixed_in(small, tmp_path):
-    record(tmp_path / "other.asrs").close()
+def test_another_session_is_not_mixed_in_and_one_that_somebody_records_not_continued(small, tmp_path):
     out = tmp_path / "here.asrs"
     Following(sending(stream_of(small), tmp_path), "there", out).run()
     before = contents(out)
+    with record(tmp_path / "other.asrs"), pytest.raises(SessionError, match="another asrscope is recording"):
+        Following(Host("gpu", ("false",)), "there", tmp_path / "other.asrs", resume=True)
     with pytest.raises(LinkError, match="another session than that on gpu"):
         Following(sending(stream_of(tmp_path / "other.asrs"), tmp_path), "there", out, resume=True).run()
     after = contents(out)
     assert [row for row in after.pop("meta") if row[0] != "problem"] == before.pop("meta")
     assert after == before
-
-
-def test_a_session_that_somebody_records_is_not_continued(tmp_path):
-    with record(tmp_path / "here.asrs"), pytest.raises(SessionError, match="another asrscope is recording"):
-        Following(Host("gpu", ("false",)), "there", tmp_path / "here.asrs", resume=True)
 
 
 # -- hostile streams ----------------------------------------------------------------------------------
@@ -194,26 +186,27 @@ Rows = list[tuple[list[Value], bytes]]
 Attack = Callable[[Rows], object]
 
 
-def first(rows: Rows, table: str, nth: int = 0) -> tuple[list[Value], bytes]:
-    return [row for row in rows if row[0][0] == table][nth]
+def place(rows: Rows, table: str) -> int:
+    """Of the first row of a table."""
+    return next(number for number, (values, _) in enumerate(rows) if values[0] == table)
 
 
 def cell(table: str, column: int, value: Value) -> Attack:
     """Another value in the first row of a table."""
-    return lambda rows: first(rows, table)[0].__setitem__(column + 1, value)
+    return lambda rows: rows[place(rows, table)][0].__setitem__(column + 1, value)
 
 
 def again(table: str) -> Attack:
     """The first row of a table comes a second time."""
-    return lambda rows: rows.insert(-1, first(rows, table))
+    return lambda rows: rows.insert(-1, rows[place(rows, table)])
 
 
 def blob(table: str, change: Callable[[bytes], bytes]) -> Attack:
     """Other bytes in the first BLOB of a table."""
 
     def spoil(rows: Rows) -> None:
-        number = rows.index(first(rows, table))
-        rows[number] = (rows[number][0], change(rows[number][1]))
+        values, data = rows[place(rows, table)]
+        rows[place(rows, table)] = values, change(data)
 
     return spoil
 
@@ -297,17 +290,11 @@ def test_hostile_bytes_end_in_a_sentence(stream, sentence, tmp_path):
 
 
 def test_a_frame_takes_no_more_memory_than_came_of_it(monkeypatch):
-    asked: list[int] = []
-
-    class Counting(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            asked.append(size or 0)
-            return super().read(size)
-
-    stream = Counting(MAGIC + wire.HEAD.pack(wire.MAX_FRAME, 10) + b"[1,2,3,45]" + b"few")
+    stream = io.BytesIO(MAGIC + wire.HEAD.pack(wire.MAX_FRAME, 10) + b"[1,2,3,45]" + b"few")
+    counting = Mock(wraps=stream)
     with pytest.raises(wire.Dropped):
-        list(frames(stream))
-    assert max(asked) == wire.PIECE
+        list(frames(counting))
+    assert max(call.args[0] for call in counting.read.call_args_list) == wire.PIECE
 
 
 def test_mutated_streams_end_in_a_sentence_or_whole(small, tmp_path):
@@ -317,12 +304,10 @@ def test_mutated_streams_end_in_a_sentence_or_whole(small, tmp_path):
         for _ in range(rng.randint(1, 4)):
             stream[rng.randrange(len(stream))] = rng.randrange(256)
         out = tmp_path / f"{number}.asrs"
-        copy = Copy.create(out, "x")
-        with suppress(wire.Dropped, Damaged):
+        with closing(Copy.create(out, "x")) as copy, suppress(wire.Dropped, Damaged):
             for values, data in frames(io.BytesIO(bytes(stream))):
                 if values[:1] not in (["hello"], ["log"]) and copy.take(values, data) and copy.state != "recording":
                     break
-        copy.close()
         # Its rows are sound one by one; that they fit together, the reader checks.
         with suppress(SessionError), closing(Session.open(out)) as session:
             assert session.state in ("closed", "failed", "stopped", "crashed")
