@@ -193,11 +193,13 @@ def printing(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namesp
     return 0
 
 
-def printing_table(module: str, about: str | None, repeat: int, text: Callable[[int], str]) -> int:
-    """`main` of a bench that makes a page: print what `text` returns for so many rounds of timing."""
+def printing_table(
+    module: str, about: str | None, repeat: int, run: Callable[..., Tree], text: Callable[[Any], str]
+) -> int:
+    """`main` of a bench that makes a page: print the text of the rows that `run` returns."""
     parser = command_line(module, about)
     parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="rounds of timing")
-    return printing(parser, lambda given: text(given.repeat))
+    return printing(parser, lambda given: text(run([], None, given.repeat, progress_lines)["rows"]))
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

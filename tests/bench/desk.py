@@ -25,9 +25,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from profiler.process import children
 from tests.bench import _sessions
@@ -53,33 +54,27 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
         folder = Path(name)
         for platform, extra in (("offscreen", nullcontext({})), *[("xcb", _x_server())] * bool(shutil.which("Xvfb"))):
             with extra as environment:
+                part = partial(_part, progress, platform, environment)
                 try:
-                    _part("opens", platform, environment)
+                    part("opens")
                 except RuntimeError as error:  # Qt can open no window there; a library may be missing
                     missing[platform] = f"no {platform} figures: {' '.join(str(error).split())}"
                     progress(missing[platform], None)
                     continue
-
-                def part(about: str, name: str, *words: str, on: str = platform, env: Any = environment) -> Tree:
-                    progress(f"{on}: {about}", None)
-                    return _part(name, on, env, *words)
-
-                rows.append(part("a minute of a live run", "live", str(LIVE_S)))
-                rows.append(part("live runs at forced intervals, and with parts left out", "paced", str(ROUNDS)))
-                starts = [part("starts", "start") for _ in range(STARTS)]
+                rows += [part("live", str(LIVE_S)), part("paced", str(ROUNDS))]
+                starts = [part("start") for _ in range(STARTS)]
                 rows.append(starts.pop(0))  # the first one warms the cache of files
                 for key in [key for key in rows[-1] if key.endswith("_s")]:
                     every = [start[key] for start in starts]
                     rows[-1] |= {key: round(median(every), 3), f"{key}_most": max(every)}
                 million = _recorded(folder / "million.asrs", SPANS // (len(_sessions.LEAVES) + 1))
-                opened = [part("a million spans", "million", million) for _ in range(OPENINGS)]
-                rows.append(part("a million spans", "million", million, "pan and zoom"))
+                opened = [part("million", million) for _ in range(OPENINGS)]
+                rows.append(part("million", million, "pan and zoom"))
                 times = [one["open_1e6_s"] for one in (*opened, rows[-1])]
                 rows[-1] |= {"open_1e6_s": median(times), "open_1e6_s_most": max(times)}
-        progress("an hour", None)
-        rows.append(_part("hour", "offscreen", {}, _recorded(folder / "hour.asrs", HOUR_BLOCKS, 1)))
-        progress("cycles", None)
-        rows.append(_part("cycles", "offscreen", {}, _recorded(folder / "small.asrs", 200)))
+        for part_of, blocks, block in (("hour", HOUR_BLOCKS, 1), ("cycles", 200, 16)):
+            recorded = _recorded(folder / f"{part_of}.asrs", blocks, block)
+            rows.append(_part(progress, "offscreen", {}, part_of, recorded))
     agreement = {
         "live": "an update is a painted cost chart at another cursor, each counted once",
         "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
@@ -108,8 +103,9 @@ def _recorded(path: Path, blocks: int, block: int = 16) -> str:
     return str(path)
 
 
-def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> Tree:
+def _part(progress: Callable[..., None], platform: str, extra: dict[str, str], part: str, *arguments: str) -> Tree:
     """Run a part in a process of its own: its memory and its event loop are nobody else's."""
+    progress(f"{platform}: {part}", None)
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as home:
         settings = {"ASRSCOPE_SESSIONS": f"{home}/sessions", "XDG_CONFIG_HOME": f"{home}/config"}
         child = subprocess.run(

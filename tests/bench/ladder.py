@@ -254,5 +254,4 @@ def table(rows: Sequence[Row]) -> str:
 
 
 if __name__ == "__main__":
-    page = lambda repeat: table(run([], None, repeat, _rounds.progress_lines)["rows"])  # noqa: E731
-    sys.exit(_rounds.printing_table("ladder", __doc__, 9, page))
+    sys.exit(_rounds.printing_table("ladder", __doc__, 9, run, table))

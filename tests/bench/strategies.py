@@ -168,8 +168,21 @@ COLUMNS = (
 )
 
 
+HEAD = """# Strategies of GMM scoring
+
+Made by `python -m tests.bench.strategies > docs/strategies.md`. Each strategy is compared with exact scoring by the
+same model.
+
+- *Gaussians*, *senones*: share that is evaluated; *components*: share that enters the mixtures
+- *time*: time of scoring alone / that of exact scoring, on one thread, median of interleaved rounds; above 1 is a loss
+- *score error*: mean difference in nat over the senones within 20 nat of the best
+- *WER change*: on the first sentences of the synthetic test corpus, which was never used for tuning; paired bootstrap
+  over sentences
+"""
+
+
 def tables(rows: Sequence[Tree]) -> str:
-    parts = []
+    parts = [HEAD]
     for model in MODELS:
         exact, *others = (row for row in rows if row["model"] == model)
         lines = []
@@ -192,19 +205,5 @@ def tables(rows: Sequence[Tree]) -> str:
     return "\n".join(parts).rstrip("\n")
 
 
-HEAD = """# Strategies of GMM scoring
-
-Made by `python -m tests.bench.strategies > docs/strategies.md`. Each strategy is compared with exact scoring by the
-same model.
-
-- *Gaussians*, *senones*: share that is evaluated; *components*: share that enters the mixtures
-- *time*: time of scoring alone / that of exact scoring, on one thread, median of interleaved rounds; above 1 is a loss
-- *score error*: mean difference in nat over the senones within 20 nat of the best
-- *WER change*: on the first sentences of the synthetic test corpus, which was never used for tuning; paired bootstrap
-  over sentences
-"""
-
-
 if __name__ == "__main__":
-    page = lambda repeat: f"{HEAD}\n{tables(run([], None, repeat, _rounds.progress_lines)['rows'])}"  # noqa: E731
-    sys.exit(_rounds.printing_table("strategies", __doc__, 5, page))
+    sys.exit(_rounds.printing_table("strategies", __doc__, 5, run, tables))
