@@ -180,8 +180,9 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(window, tmp_path: P
         (["notes.asrs"], "notes.asrs: this is not a session file"),
     ):
         drop(w, *(tmp_path / name for name in names))
-        (text,) = errors(w)
-        assert says in text, names
+        (notice,) = w.notices.banners
+        assert notice.kind == "error"
+        assert says in notice.text, names
         assert w.runs.next.audio is before
         w.notices.clear()
 

@@ -63,7 +63,11 @@ def test_the_note_of_the_words_comes_with_them(desk, monkeypatch):
     """While the cursor moves, texts are renewed less often than charts, but never contradict them."""
     session = SpokenSession(utterance(1, "one uh three", done=False))
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
-    for end, note in ((5, "no error in 1 word so far"), (15, "1 error in 2 words so far")):
+    for end, note in (
+        (0, "no word to compare yet"),
+        (5, "no error in 1 word so far"),
+        (15, "1 error in 2 words so far"),
+    ):
         spoken = model(session, end, (0.0, 1.0))
         monkeypatch.setattr(view, "reduce", lambda *_, spoken=spoken: spoken)
         view.draw(snapshot)

@@ -1,11 +1,11 @@
-"""The views as people meet them: drawn offscreen, with real mouse events; scales, words at their time, a replay."""
+"""The views as people meet them: drawn offscreen, with real mouse events; the breakdown, its icicle, words, a replay."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QModelIndex, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from sample_session import SAID
 from text_geometry import texts
@@ -19,26 +19,33 @@ from views_desk import (
     amount,
     click,
     drag,
+    figures_of,
     look,
     mouse,
+    opened,
     pixels,
     pixels_of,
     place,
     seek,
     settle,
+    view_on,
     wheel,
 )
 
 from app.charts.overlay import DIMMED
 from app.charts.scale import Holding, Scale, held
 from app.charts.time_plot import GUTTER
+from app.model.time_axis import WHOLE as WHOLE_RUN
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, blended, set_theme, theme
+from app.views.breakdown import BreakdownView
 from app.views.cost_model import OWN, REALTIME_MS, _wanted
+from app.views.icicle import GROUP, PART, STAGE, WHOLE, Block, icicle_model
 from app.views.stage_panel import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
 from app.views.word_places import ASIDE, GAP
 from pipelines.audio.word_errors import SAME
+from profiler.analysis.breakdown import BETWEEN
 from profiler.clock import FRAME_S
 from profiler.plain import percent
 from tests.each import each
@@ -142,7 +149,7 @@ def row_of(tree: StageTree, name: str) -> QModelIndex:
     return tree.indexFromItem(tree._rows[f"stage {name}" if "." in name else name])
 
 
-def test_a_stage_can_be_explained(desk):
+def test_a_stage_can_be_explained_and_has_the_menu(desk, monkeypatch):
     tree, panel = desk.breakdown.tree, desk.breakdown.panel
     assert tree.explained() is tree.stages[0]
     line = tree.stages[3]
@@ -152,6 +159,13 @@ def test_a_stage_can_be_explained(desk):
     index = row_of(tree, line.name)
     tree.scrollTo(index)
     assert tree.stage_at(tree.visualRect(index).center()) is line
+    # By key, too, whatever the mouse points to.
+    at = []
+    monkeypatch.setattr(desk.breakdown, "menu_at", at.append)
+    corner = QPoint(1, 1)
+    pressed = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, corner, tree.mapToGlobal(corner))
+    QApplication.sendEvent(tree, pressed)
+    assert [tree.stage_at(place) for place in at] == [line]
     desk.axis.choose_stage(None)
 
 
@@ -369,3 +383,51 @@ def test_noise_about_a_round_value_moves_no_scale():
     assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
     assert before.ticks() == [0.1, 1.0, 10.0]
     assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
+
+
+def test_every_level_adds_up_and_lies_below_its_own(sample):
+    with opened(sample) as (session, track):
+        blocks = icicle_model(figures_of(session, track, kind=WHOLE_RUN))
+    whole, groups, stages, parts = ([one for one in blocks if one.level == n] for n in (WHOLE, GROUP, STAGE, PART))
+    assert [one.share for one in whole] == [1.0]
+    assert [one.group for one in groups] == ["scoring", "search", "frontend", "overhead"]
+    for level in (groups, stages):
+        assert sum(one.share for one in level) == pytest.approx(1.0)
+        assert level[0].first == 0.0
+        ends = [one.first + one.share for one in level]
+        assert [one.first for one in level[1:]] == pytest.approx(ends[:-1])
+    for stage in stages:
+        own = [one for one in parts if one.stage == stage.stage]
+        assert not own or sum(one.share for one in own) == pytest.approx(stage.share)
+    assert {one.stage for one in parts} >= {"score.gaussians", "search.emit"}
+    assert BETWEEN in {stage.stage for stage in stages}
+
+
+def test_a_click_on_a_block_chooses_its_stage(sample, qapp, qtbot):
+    with view_on(BreakdownView, sample, qtbot, (600, 700)) as (view, playhead):
+        view.pages["icicle"].click()
+        settle()
+        assert (view.icicle.isVisible(), view.tree.isVisible()) == (True, False)
+        marked = view.icicle.marked
+        assert marked.stage == view.tree.explained().name == "search.emit", "the longest one since the last change"
+
+        def click(block: Block) -> None:
+            view.icicle.settle()
+            width, height = view.icicle.width(), min(view.icicle.height() / 4, 160)
+            at = QPoint(round((block.first + block.share / 2) * width), round((block.level + 0.5) * height))
+            qtbot.mouseClick(view.icicle.viewport(), Qt.MouseButton.LeftButton, pos=at)
+            settle()
+
+        blocks = icicle_model(view.model())
+        gaussians = next(one for one in blocks if one.stage == "score.gaussians" and one.level == STAGE)
+        click(gaussians)
+        assert view.icicle.marked == gaussians
+        assert view.panel.text.startswith("Within scoring, score.gaussians takes")
+        click(next(one for one in blocks if one.level == GROUP and one.group == "scoring"))
+        assert view.icicle.marked.group == "scoring"
+        assert view.icicle.marked.level == GROUP
+        assert view.icicle.accessibleDescription().startswith("whole frame: ")
+        playhead.close()
+        assert view.icicle.marked is None
+        view.pages["icicle"].click()
+        assert view.tree.isVisible()

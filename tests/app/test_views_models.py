@@ -9,7 +9,7 @@ from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample
 from views_desk import FRAMES, SpokenSession, figures_of, numbers, opened
 
-from app.model.desk_snapshot import NO_DEVICE
+from app.model.desk_snapshot import NO_DEVICE, NO_ROOFS, NOT_RECORDED
 from app.model.scope import boundaries, marks
 from app.model.time_axis import CHANGE, WHOLE, TimeAxis
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
@@ -137,10 +137,13 @@ def test_without_a_selection_now_is_next_to_before(replay):
     assert figures_of(session, track, FRAMES, (100, 200)).pair is None, "before the change there was none"
 
 
-def test_zero_is_given_a_reason(replay):
+def test_zero_is_given_a_reason(replay, finished):
     session, track = replay
     reasons = figures_of(session, track, FRAMES).reasons
     assert {name: why for name, why in reasons.items() if name not in NOT_OWN} == {"transfer": NO_DEVICE}
+    with opened(finished) as without_roofs:
+        reasons = figures_of(*without_roofs).reasons
+    assert [reasons[name] for name in ("compute", "other_programs")] == [NO_ROOFS, NOT_RECORDED]
     empty = figures_of(session, track, 0)
     assert empty.frames == 0
     assert np.isnan([empty.own_ms, *empty.categories.values()]).all()
