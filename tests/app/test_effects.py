@@ -291,7 +291,7 @@ def test_the_factor_in_words(factor, kind, text):
 def test_the_line_next_to_the_bars_has_both_times_their_ratio_and_what_is_missing():
     """The times are of the same speech, and their ratio is the factor: 73.4 against 12.2 was said to be 2.8."""
     effect = Effect("faster", 3.4, 2.9, 3.9, before_ms=41.5, after_ms=12.2, seconds=13.2)
-    undecided = replace(effect, kind="undecided", seconds=5.0, turns=2, missing=(1, 40.0))
+    undecided = replace(effect, kind="undecided", low=None, high=None, seconds=5.0, turns=2, missing=(1, 40.0))
     for pair, text in (
         (effect, "same 13 s of speech: 41.5 → 12.2 ms · 3.4× faster (2.9 to 3.9)"),
         (undecided, "same 5 s of speech: 41.5 → 12.2 ms · undecided · about 1 turn more, 40 s"),

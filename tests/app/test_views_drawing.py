@@ -1,4 +1,4 @@
-"""The views as people meet them: drawn offscreen, with real mouse events; the breakdown, its icicle, words, a replay."""
+"""The views as people meet them: drawn offscreen, with real mouse events; the breakdown, its icicle, words, replay."""
 
 from itertools import combinations
 
