@@ -229,9 +229,8 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             note = partial(progress, f"decoding on and off, block {block}")
             pairs = decode_pairs(recogniser, items, PASSES * repeat, note)
             for name in (each for each in (WALL, UNDISTURBED, PROCESSOR) if each in pairs[0]["off"].times):
-                on, again = (
-                    [pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in SIDES[::2]
-                )
+                every = [{side: one.times[name] for side, one in pair.items()} for pair in pairs]
+                on, again = ([times[side] / times["off"] for times in every] for side in ("on", "again"))
                 row = {"measure": f"decode on / off, {name}", "limit": limit, **ratio_row(on), "block": block}
                 rows += [row, {"measure": f"decode off / off, {name}", **ratio_row(again), "block": block}]
             wall_s = sum(pair["off"].times[WALL] for pair in pairs) / 1e9

@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import psutil
 
 from profiler.errors import BadInput
 from profiler.process import children
-from tests.bench._rounds import MB, Progress, without_peer
+from tests.bench._rounds import MB, Progress, Tree, without_peer
 
 SAMPLE_S: Final = 10.0
 SETTLE_S: Final = 300.0
@@ -32,18 +32,16 @@ MOST_MB: Final = 1.0
 STREAM: Final = ("--preset", "gmm-quick", "--set", "stream.chunk_ms=160", "--set", "pace=1", "--set", "loop=true")
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress, minutes: int = 60
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress, minutes: int = 60) -> Tree:
     """Run both for `minutes` and watch; the other arguments are those of all benches and unused."""
     samples: dict[str, list[tuple[float, ...]]] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name, _running(Path(name)) as processes:
         begin = time.monotonic()
         while (at := time.monotonic() - begin) < 60.0 * minutes:
-            for name_of, one in processes.items():
+            for each, one in processes.items():
                 with suppress(psutil.Error):
                     row = (at / 60, one.memory_info().rss / MB, one.num_fds(), one.num_threads())
-                    samples.setdefault(name_of, []).append(row)
+                    samples.setdefault(each, []).append(row)
             latest = ", ".join(f"{each} {values[-1][1]:.0f} MB" for each, values in samples.items())
             progress(f"soaking: {latest}", at / 60.0 / minutes)
             time.sleep(min(SAMPLE_S, 60.0 * minutes - at))
@@ -62,7 +60,7 @@ def run(
     return without_peer(meaning, figures, agreement, rows, "none")
 
 
-def _row(name: str, table: np.ndarray) -> dict[str, Any]:
+def _row(name: str, table: np.ndarray) -> Tree:
     """Slopes after the settling; of files and threads the difference of the line's ends, in whole ones."""
     minutes = table[:, 0] - table[0, 0]
     late = table[minutes >= min(SETTLE_S / 60, minutes[-1] / 4)]
