@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_type_hints
 
 from pipelines.frontend.parameters import HIGHEST_RATE, LOWEST_RATE, READERS, FeatureParameterError, Target, demand
 from profiler.arrays import F32
@@ -188,7 +188,7 @@ def values_of(
     kind: type, options: Mapping[str, str], source: str, without_effect: Collection[str]
 ) -> dict[str, float | str]:
     """The values of `options` by the fields of the dataclass `kind`; FeatureParameterError for an unknown one."""
-    types = {field.name: str(field.type) for field in fields(kind)}
+    types = get_type_hints(kind)
     values: dict[str, float | str] = {}
     for name, text in options.items():
         key = name.replace("-", "_")

@@ -8,8 +8,8 @@ yields words, but wrong ones. What is read otherwise than it says, or has no eff
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 from profiler.errors import BadInput
 from profiler.plain import one_line
@@ -239,16 +239,16 @@ def _choice(*names: str, **meanings: str) -> Callable[[str], str]:
     return read
 
 
-READERS: Mapping[str, Callable[[str], Any]] = {
-    "bool": boolean,
-    "float": finite,
-    "int": integer,
-    "str": str,
-    "tuple[float, ...]": lambda text: tuple(map(finite, text.split(","))),
+READERS: Mapping[object, Callable[[str], Any]] = {
+    bool: boolean,
+    float: finite,
+    int: integer,
+    str: str,
+    tuple[float, ...]: lambda text: tuple(map(finite, text.split(","))),
 }
 """By the type of a field."""
 
-_READERS = {str(field.name): READERS[str(field.type)] for field in fields(FeatureParameters)} | {
+_READERS = {name: READERS[kind] for name, kind in get_type_hints(FeatureParameters).items()} | {
     "transform": _choice("legacy", "dct", "htk"),
     "cmn": _choice("batch", "none", current="batch", live="batch", prior="batch"),
     "agc": _choice("none", "max", "emax", "noise"),
