@@ -23,7 +23,6 @@ from app.window.first_window import AfterFirstPaint
 from app.window.main_window import MainWindow
 from app.window.notices import Notices
 
-CRASH_LOG = "crash.log"
 MAX_LOG_BYTES = 1 << 20  # A log longer than this is restarted
 RARELY = 1000  # Looks at the younger objects per look at all of them: an hour of a live run has about as many
 CLEAN_UP_MS = 2000  # After a session was closed: when the one that took its place has been drawn
@@ -70,10 +69,7 @@ class _Faults(QObject):
 
 @contextmanager
 def caught(notices: Notices, log: IO[str] | None = None) -> Iterator[None]:
-    """While the window is open, show uncaught exceptions as a notice with a report to copy; the window stays open.
-
-    So is what Qt says that concerns a user, once Qt has ended its painting. `log`: an open file that gets the traces.
-    """
+    """While the window is open, show uncaught exceptions and what Qt says to users as notices; traces go to `log`."""
     faults = _Faults(log)
     faults.happened.connect(notices.error, Qt.ConnectionType.QueuedConnection)
     faults.qt_message.connect(notices.info, Qt.ConnectionType.QueuedConnection)
@@ -93,10 +89,7 @@ def caught(notices: Notices, log: IO[str] | None = None) -> Iterator[None]:
 
 @contextmanager
 def closed_by_signals(window: MainWindow) -> Iterator[None]:
-    """While the window is open, a terminating signal closes it: the worker ends, its session is complete.
-
-    An idle window runs no Python, and so no handler: the byte that the signal writes into a socket wakes Qt.
-    """
+    """While the window is open, a terminating signal closes it: what it writes into a socket wakes Qt if it is idle."""
     import socket
 
     reading, writing = socket.socketpair()
@@ -136,7 +129,7 @@ def crash_log() -> Iterator[IO[str] | None]:
     try:
         folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.AppDataLocation))
         folder.mkdir(parents=True, exist_ok=True)
-        place = folder / CRASH_LOG
+        place = folder / "crash.log"
         grown = regular(place) and place.stat().st_size > MAX_LOG_BYTES
         log = place.open("w" if grown else "a", encoding="utf-8")
     except OSError:
@@ -181,7 +174,7 @@ def open_window(session_path: str | os.PathLike[str] | None, demo: bool, worker:
             # Again after a painting: loading charts and reading a session take as long as all of this.
             AfterFirstPaint(window.top, lambda: _first_page(window, session_path, demo))
 
-        desk = session_path is not None or demo or memory.has_sessions
+        desk = session_path is not None or demo or bool(memory.texts("recent"))
         AfterFirstPaint(window.show_first(desk), complete)
         return int(app.exec())
 

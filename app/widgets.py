@@ -84,10 +84,7 @@ class EffectLabel(Label):
 
 
 class NumberBox(QtWidgets.QDoubleSpinBox):
-    """A number with its unit; a change is emitted only when entered, and some values may be shown as words.
-
-    Letters go to the field, Space to the window. `whole`: whole numbers only, with thin spaces between thousands.
-    """
+    """A number with its unit, emitted when entered; some values are words. `whole`: thin spaces between thousands."""
 
     refused = Signal(str)  # A number out of range was entered, and the old one stays
 

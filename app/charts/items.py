@@ -77,10 +77,7 @@ class Levels(Curve):
 
 
 class RasterItem(QGraphicsItem):
-    """Columns of pixels over seconds × values, kept in a strip: those are drawn that are new or have other values.
-
-    So a strip that was scrolled for a while is the same as one that is drawn at once. A subclass draws the columns.
-    """
+    """Columns of pixels over seconds × values, kept in a strip: drawn are those that are new or have other values."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__()

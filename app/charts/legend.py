@@ -42,10 +42,7 @@ class Legend(QWidget):
     """One line: the layers in stacking order, and a note on the right."""
 
     def __init__(self, titles: Mapping[str, str] | None = None, gutter: int = GUTTER) -> None:
-        """`titles` of the layers, by the categories whose colours they have; None: those of the categories.
-
-        Throttled is among them where `set_titles` names it. `gutter`: pixels left of it, where it has room.
-        """
+        """`titles` by the categories whose colours layers have (None: their own); `gutter`: pixels left of it."""
         super().__init__()
         plain = {name: CATEGORY_TITLES[name] for name in CATEGORIES if name != THROTTLED}
         self._plain: Mapping[str, str] = plain if titles is None else titles

@@ -64,10 +64,7 @@ def _flag_font() -> QFont:
 
 
 class Overlay(PixelItem):
-    """Draws over a plot, whose cursor, selection and hover position it has.
-
-    `flags`: most rows of marker labels at the top (0: only the lines are drawn); `margin`: least pixels free there.
-    """
+    """Draws over a plot, whose cursor it has; `flags`: most rows of marker labels, `margin`: pixels free on top."""
 
     def __init__(self, plot: TimePlot, flags: int = 0, margin: float = 0.0) -> None:
         super().__init__(plot, z=100.0)

@@ -10,10 +10,7 @@ from app.style.theme import theme
 
 
 def device_scale(painter: QPainter) -> float:
-    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
-
-    It uses the device transform, not the device: inside `QWidget.render` the device is the widget.
-    """
+    """Device pixels per unit of the painter, by its transform: inside `QWidget.render` the device is the widget."""
     to_device = painter.deviceTransform()
     return math.hypot(to_device.m11(), to_device.m12())
 
@@ -51,10 +48,7 @@ class Stills:
     def paint(
         self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None], scale: float
     ) -> None:
-        """Paint what `draw` draws into `area`; it is drawn again when key, size or theme is another.
-
-        `scale`: as `still_scale` says for the painter; 0 draws without keeping anything.
-        """
+        """Paint what `draw` draws into `area`, kept by key, size and theme; `scale` of `still_scale`: 0 keeps none."""
         if not scale:
             draw(painter)
             return

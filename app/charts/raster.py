@@ -102,10 +102,7 @@ def _planes(hatches: tuple[str, ...], scale: int) -> Array:
 
 
 def _fill(pixels: U32, rows: I64, first: int, inks: U32, planes: Array) -> None:
-    """Whole pixels: the layer is the number of boundaries at or below a pixel.
-
-    `rows`: [layers + 1, columns] where the boundaries are; `first`: row of the pattern at the top.
-    """
+    """Whole pixels: the layer is the number of boundaries (`rows` [layers + 1, columns]) at or below a pixel."""
     height, columns = pixels.shape
     layers = len(rows) - 1
     index = np.zeros((height + 1, columns), dtype=np.uint8)
@@ -161,10 +158,7 @@ def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
 
 
 def between(start: F64, end: F64, scale: int) -> tuple[I16, I16]:
-    """First and last device pixel of strokes from `start` to `end` (pixels, either way round); none where NaN.
-
-    Short integers, of which many are compared at once: no picture has as many rows as they count.
-    """
+    """First and last device pixel (int16) of strokes from `start` to `end` (pixels, either order); none where NaN."""
     ends = np.stack([np.minimum(start, end), np.maximum(start, end)])
     there = np.isfinite(ends[0]) & np.isfinite(ends[1])
     top, bottom = np.floor(np.where(there, ends, 0.0) * scale).astype(np.int16)

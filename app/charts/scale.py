@@ -9,7 +9,6 @@ from profiler.arrays import F64, Array
 from profiler.plain import clock
 
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 ROBUST_SHARE = 0.98  # Share of the columns that decides the scale if a few are far above the rest
 SPIKE_FACTOR = 1.8  # A maximum this many times above that share counts as a spike and does not set the scale
@@ -82,10 +81,7 @@ def logarithmic(values: Array, top: float) -> Scale:
 
 
 def held(wanted: Scale, holding: Holding) -> Scale:
-    """The scale to draw: what it was while that still fits, so that it does not move with every flicker.
-
-    It opens at once when the data leave it and narrows only when they use less than `SHRINK_BELOW` of it.
-    """
+    """The scale to draw: it opens when data leave it, and narrows only when they use less than `SHRINK_BELOW` of it."""
     before = holding.before
     if before is None or before.log != wanted.log:
         return wanted
@@ -117,10 +113,7 @@ def quantile_of(ordered: Array, share: float) -> float:
 
 
 def robust_top(values: Array) -> float:
-    """A round upper end of the scale for non-negative values, those that are there.
-
-    A few spikes are cut off (callers mark them). Quantised, so that a live scale does not move while data only flicker.
-    """
+    """A round upper end for values ≥ 0 but for a few spikes, quantised: it does not move while live data flicker."""
     return robust_top_of(np.sort(values[np.isfinite(values)]))
 
 
@@ -139,7 +132,7 @@ def steps(low: float, high: float, at_most: int, binary: bool = False) -> list[f
     """Multiples within [low, high] of a round step: of a power of two if `binary`."""
     rough = (high - low) / max(1, at_most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
+    step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * (1 - 1e-9))
     if binary:
         step = 2.0 ** math.ceil(math.log2(rough))
     first = math.ceil(low / step - 1e-9)

@@ -45,10 +45,7 @@ MOST_TURNS: Final = 99  # More turns than these are not predicted
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of changing to the settings in force: one fair pair, of the same speech before and after.
-
-    Times and factor are None where no speech is shared, the interval of the factor also where there is too little.
-    """
+    """The effect of changing to the settings in force, on the same speech; times and factor are None without any."""
 
     kind: Kind
     factor: float | None = None
@@ -339,10 +336,7 @@ def _words(comparison: SameSpeech) -> tuple[ErrorCount, ErrorCount, str]:
 
 
 def _missing(comparison: SameSpeech) -> tuple[int, float] | None:
-    """About how many turns more would decide an A/B, and the seconds that they take; None where nothing tells.
-
-    The interval narrows with the root of the turns, until it leaves 1 out or lies within what makes no difference.
-    """
+    """About how many turns more would decide an A/B (intervals narrow with their root), and seconds; or None."""
     from profiler.analysis.comparison.compare import EQUAL
     from profiler.analysis.comparison.statistics import MIN_REPEATS
 

@@ -112,14 +112,11 @@ class Undo(QObject):
         runs.begun.connect(self._forget)
 
     def undo_unavailable_reason(self) -> str | None:
-        if self._pipeline.locked or self._done:
-            return self._pipeline.locked
-        return self.tr("No setting was changed since the run began or the settings were loaded.")
+        why = self.tr("No setting was changed since the run began or the settings were loaded.")
+        return self._pipeline.locked or (None if self._done else why)
 
     def redo_unavailable_reason(self) -> str | None:
-        if self._pipeline.locked or self._undone:
-            return self._pipeline.locked
-        return self.tr("No change of a setting was undone.")
+        return self._pipeline.locked or (None if self._undone else self.tr("No change of a setting was undone."))
 
     def undo(self) -> None:
         self._change_back(self._done, self._undone)

@@ -69,10 +69,7 @@ WEIGHT: Final = 0.2  # Of the newest interval in a running mean: one expensive u
 
 
 class RedrawClock:
-    """Even redraws, in seconds of the monotonic clock; slower where the process needs more than `SHARE` of a core.
-
-    The redraws lie on a grid of their own: timed from the end of the last one, drawing would lengthen every interval.
-    """
+    """Even redraws on a grid of the monotonic clock, s; slower where the process needs more than `SHARE` of a core."""
 
     def __init__(self) -> None:
         self._due: float | None = None

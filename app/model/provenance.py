@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 2000  # Maximum characters of each part: a command line has a few hundred
 INNER: Final = frozenset(  # Parts of the provenance that are in the file alone, or in a caption of their own
-    {
-        *("versions", "command", "range", "cursor", "selection", "settings", "changes", "drift"),
-        *("drawn with", "drawn by"),
-    }
+    ("versions", "command", "range", "cursor", "selection", "settings", "changes", "drift", "drawn with", "drawn by")
 )
 
 

@@ -26,7 +26,6 @@ from profiler.files.outputs import OutputError, writing
 SCHEMA: Final = 2
 LARGEST: Final = MIB
 FILE: Final = "window.json"
-KEY_FILE: Final = "window.key"
 KEY_BYTES: Final = 32
 MAX_RECENT = 12
 EXPORT_FOLDER = "export/folder"  # Key of the folder into which a picture or data were written last
@@ -105,10 +104,6 @@ class Memory:
         known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
 
-    @property
-    def has_sessions(self) -> bool:
-        return bool(self.texts("recent"))
-
     def add_session(self, path: Path) -> None:
         """Put ``path`` at the top of the recent sessions."""
         text = str(path.resolve())
@@ -150,7 +145,7 @@ def _seal(key: str, state: bytes) -> str:
 def _own_key() -> bytes:
     """The key in the user's data folder, made if need be; one for this process where none can be kept."""
     folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.AppDataLocation))
-    file = folder / KEY_FILE
+    file = folder / "window.key"
     with contextlib.suppress(InputError):
         known = read_bytes(file, "the key of the window", KEY_BYTES)
         if len(known) == KEY_BYTES:

@@ -99,10 +99,7 @@ def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
 
 
 def stage_sums(session: Session, names: Sequence[str], begins: I64, end: int) -> F64:
-    """Time of stages on the decode lanes, ns [names, stretches], of the spans that begin before frame `end`.
-
-    `begins`: first frame of each stretch, rising; a stretch ends where the next begins.
-    """
+    """Time of stages on the decode lanes before frame `end`, ns [names, stretches]; `begins`: their first frames."""
     rows = np.full(max(session.stages, default=0) + 1, -1)
     for number, stage in session.stages.items():
         if stage.name in names:

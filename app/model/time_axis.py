@@ -17,13 +17,11 @@ WINDOW_S = 20.0  # Of the window that follows the cursor: some utterances, and t
 AHEAD = 0.2  # Share of that window that lies after the cursor of a replay: what comes is known there
 EMPTY_SPAN_S = 10.0  # Range shown before there is any data, and the least that is shown of a run just started
 GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)  # Ranges of a young run: growing by frames, all would move
-Kind = Literal["live", "change", "range", "whole"]
+Kind = Literal["live", "change", "range", "whole"]  # Of scope: the last seconds, since a change, a range, the run
 LIVE: Final = "live"
 CHANGE: Final = "change"
 RANGE: Final = "range"
 WHOLE: Final = "whole"
-"""Kinds of scope: the last seconds, since the last change of the settings, what is selected, all of the run."""
-
 _Mode = Literal["grow", "fit", "tail"]  # All of a young run, then `WINDOW_S`; everything; a fixed width
 
 

@@ -31,10 +31,7 @@ def drawings_picture(
     theme: str = "dark",
     scale: float = 2.0,
 ) -> None:
-    """Write the charts of a document side by side, without a display; `origin`: where the numbers come from.
-
-    Raises PictureError for an unknown suffix or theme, OutputError for a place that cannot be written.
-    """
+    """Write the charts of a document side by side; `origin`: where the numbers come from. PictureError, OutputError."""
 
     def make() -> tuple[QWidget, Mapping[str, str]]:
         cards = [_card(part) for part in document.parts if isinstance(part, Drawing)]

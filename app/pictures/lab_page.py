@@ -49,10 +49,7 @@ COUNTED: Final[Mapping[Verdict, str]] = {
 
 
 def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
-    """Write PAGE and the pictures in PICTURES into `folder`, of those sessions that are runs of labs; returns the page.
-
-    Raises OutputError for what cannot be written, SessionError for a session that cannot be read.
-    """
+    """Write PAGE (returned) and PICTURES of those sessions that are runs of labs; OutputError, SessionError."""
     pictures = folder / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
     runs: dict[str, Record] = {}

@@ -46,11 +46,7 @@ class SessionPictures:
         self._qt.processEvents()
 
     def write(self, wanted: PictureRequest, out: str | os.PathLike[str]) -> None:
-        """Write a picture; the suffix of `out` decides the kind.
-
-        Raises PictureError for what is not in the session or no picture has, OutputError for a file that cannot be
-        written.
-        """
+        """Write a picture; the suffix of `out` decides the kind. PictureError for the request, OutputError."""
         target = Path(out)
         kind = kind_of(target)
         with writing(target, "the picture", own_files(self._path)) as draft:

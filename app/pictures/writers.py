@@ -109,10 +109,7 @@ def write_picture(
     scale: float = 2.0,
     theme: str = "dark",
 ) -> None:
-    """Write a picture of the widget that `make` makes, without a display; the suffix of `out` decides the kind.
-
-    See `picture`; raises OutputError as well, if the file cannot be written.
-    """
+    """Write a `picture` without a display; the suffix of `out` decides it. OutputError if it cannot be written."""
     target = Path(out)
     kind = kind_of(target)
     with writing(target, "the picture") as draft:

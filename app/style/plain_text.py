@@ -112,10 +112,7 @@ class Label(QtWidgets.QLabel):
 
 
 class Wrapped(Label):
-    """A label of several lines; a word that is wider than the label goes on in the next line.
-
-    Its text can be selected if no word is broken: what is copied would not be the name that is shown.
-    """
+    """A label of several lines that breaks words wider than itself; its text can be selected if it has broken none."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(text)

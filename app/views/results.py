@@ -9,8 +9,6 @@ from app.style.icons import ButtonIcon
 from app.style.plain_text import ToolButton, describe, literal
 from app.views.view import View
 
-ICON = QSize(13, 13)
-
 
 class ResultsView(View):
     """The pages of tasks; it has nothing of a session."""
@@ -36,7 +34,7 @@ class ResultsView(View):
             at = self.tabs.addTab(page, literal(page.windowTitle()))
             close = ToolButton()
             close.setObjectName("dock-button")
-            close.setIconSize(ICON)
+            close.setIconSize(QSize(13, 13))
             describe(close, self.tr("Close {0}").format(page.windowTitle()))
             ButtonIcon(close, "close", "muted", "border")
             close.clicked.connect(lambda _=False: page.close())

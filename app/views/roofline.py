@@ -55,10 +55,7 @@ class RooflineView(View):
         return self.plot.sentence() or self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:
-        """Return one row per stage, then one per level of memory where the marked stage works.
-
-        With a baseline, two columns have its points; what ran only there has a row with these alone.
-        """
+        """One row per stage, then per level of memory of the marked one; with a baseline, two columns of its points."""
         headers, rows = point_table(self.plot.stages, self._before, self.tr("baseline"))
         blank = [""] * (len(headers) - 4)
         levels = [[level.name, "", "", speed(level.bandwidth), *blank] for level in self.plot.where.levels]

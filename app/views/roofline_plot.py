@@ -167,10 +167,7 @@ class Roofline(StageDots[Point]):
         before: Sequence[Point] = (),
         baseline: str = "",
     ) -> None:
-        """Show these stages; the roofs are those of `marked`, or of the most expensive one, which works `where`.
-
-        `before`: what they are compared with, which is called `baseline`.
-        """
+        """Show stages, with the roofs of `marked` or the most expensive, `where` it works; `before`: of `baseline`."""
         shown = tuple(points), marked, where or Place(), {point.name: point for point in before}
         if shown != (self.stages, self._choice, self.where, self._before):
             self.stages, self._choice, self.where, self._before = shown

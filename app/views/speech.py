@@ -50,10 +50,6 @@ class Spectrogram(RasterItem):
     def look(self) -> object:
         return self._loudest
 
-    def hide_levels(self) -> None:
-        self.area = QRectF()
-        self.show_nothing()
-
     def frequency_at(self, y: float) -> float | None:
         """The frequency (Hz) at a height of the plot in pixels from its top; None outside."""
         inside = self.area.top() <= y <= self.area.bottom() and not self.area.isEmpty()
@@ -230,10 +226,7 @@ class Marks(RasterItem):
 
 
 def covered(ends: F64, width: int) -> F64:
-    """1 for each of `width` pixels that intervals `ends` [intervals, 2] cover, each of them one at least; else 0.
-
-    A pixel is left free after each interval that has three, so that neighbours are seen as two.
-    """
+    """1 for each of `width` pixels that intervals `ends` [intervals, 2] cover; the last of three is left free."""
     first = np.round(ends[:, 0]).astype(np.int64)
     last = np.maximum(np.round(ends[:, 1]).astype(np.int64) - 1, first + 1)
     seen = (last > 0) & (first < width)

@@ -53,10 +53,7 @@ def reasons(key: str) -> tuple[str, ...]:
 
 
 def verdicts(line: StageLine) -> tuple[str, ...]:
-    """What bounds a stage, with its grade, and shorter: compute · C, compute; of a device's work, that it is that.
-
-    The form is the same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
-    """
+    """What bounds a stage, with its grade, and shorter: compute · C, compute; wide and narrow columns say it alike."""
     of = line.verdict.removesuffix("-bound")
     graded = " · ".join(filter(None, (of, line.evidence)))
     if line.share is None and line.lane:
@@ -65,10 +62,7 @@ def verdicts(line: StageLine) -> tuple[str, ...]:
 
 
 def explanation(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
-    """The share of a stage in its group, and where its time went; of a group, its largest part and stage.
-
-    `stages`: all of the scope; a line that is none of them is a group. `of_steps`: whether frames are a lab's steps.
-    """
+    """A stage's share of its group and where its time went; of a group (not in `stages`) the largest part and stage."""
     if line not in stages:
         return _of_group(line, stages, tr("step") if of_steps else tr("10 ms frame"))
     texts = ("{0} of the time", "{0} of the operations", "{0} of the bytes")

@@ -52,10 +52,7 @@ class WordPlaces:
         self.forget = self._laid_out.cache_clear
 
     def place(self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int) -> list[Placed]:
-        """Return the words of utterances that are whole in view, their places counted from the left of the chart.
-
-        `first`: pixel of the time axis at the left of the chart; `width`: pixels of the chart; `rows` of words.
-        """
+        """Words of utterances that are whole in view, from pixel `first` on in a chart of `width` pixels and `rows`."""
         found: list[Placed] = []
         ends = [NOWHERE] * rows
         for one in spoken:

@@ -201,7 +201,8 @@ class WordsView(ChartView[WordsModel]):
 
     def _show_spectrogram(self, model: WordsModel | None, area: QRectF, height: float) -> None:
         """Show what was read of the sound in view, and read the next chunks of it."""
-        self.spectrogram.hide_levels()
+        self.spectrogram.area = QRectF()
+        self.spectrogram.show_nothing()
         self.remark.show_text("", area)
         self.plot.set_ticks(())
         if model is None or self.snapshot is None or not self.with_spectrogram:

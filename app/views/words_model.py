@@ -159,10 +159,7 @@ def spoken_in(
 
 
 def wrong_words(spoken: Spoken) -> dict[tuple[int, int], list[tuple[str, str]]]:
-    """The word errors of an utterance by frames [first, last): reference and hypothesis, empty where there is no word.
-
-    Words that were deleted one after the other have one place, between their neighbours.
-    """
+    """Word errors by frames [first, last): reference and hypothesis, or empty; deletions in a row have one place."""
     found: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for above, below in spoken.columns or ():
         token = below or above

@@ -135,10 +135,7 @@ class Docks(QMainWindow):
     # -- single views ------------------------------------------------------------------
 
     def show_concerned(self, session: Session) -> None:
-        """Show the views that only some sessions have something for, behind the others; hide them for other sessions.
-
-        What is in front or floats stays. A session that begins has no settings yet, and concerns none of them.
-        """
+        """Show views that only some sessions have something for, behind others; what is in front or floats stays."""
         there = {view_id: VIEWS[view_id].load().concerns(session) for view_id in self.docks}
         if (session.path, there) == self._concerned:
             return

@@ -38,10 +38,7 @@ class Stop(NamedTuple):
 
 
 def violations(track: CostTrack) -> list[tuple[int, int, float]]:
-    """Stretches of frames that took longer than their audio: first frame, exclusive end, RTF; in order of time.
-
-    The time of a block is spread over its frames, so that neighbouring slow blocks are one stretch.
-    """
+    """Stretches that took longer than their audio: first frame, exclusive end, RTF; blocks' time is spread evenly."""
     import numpy as np  # not before the window has been painted
 
     wall = track.wall_row[:]

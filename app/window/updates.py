@@ -24,32 +24,26 @@ class Updates:
         self._snapshot: Snapshot | None = None
 
     def refresh(self) -> None:
-        w, desk = self._w, self._w.made_desk
         from app.style.plain_text import set_title
 
+        w, desk = self._w, self._w.made_desk
+        path, session = w.playhead.path, w.playhead.session
         w.actions_.refresh()
         self._show_recording()
         if desk is not None:
+            from app.model import audio_choice
+
             form, at = desk.form, w.recorded_settings
-            self._show_speech()
+            if session is None or at.editing:
+                form.show_speech(w.runs.next.audio, w.runs.audio_waits)
+            else:
+                form.show_speech(audio_choice.recorded(session), recorded=True)
             form.which.show_which(at.editing, at.offered, not w.when.is_idle())
-        path, session = w.playhead.path, w.playhead.session
         w.top.show_lab(session is not None and not (w.playhead.live or session.configs))
         names = [] if path is None else [path.stem]
         if w.playhead.live and not w.runs.current.is_shown:
             names.append(tr("recorded by another process"))
         set_title(w, " – ".join([*names, "asrscope"]))
-
-    def _show_speech(self) -> None:
-        """Show in the form what the next run decodes, or what the recording did whose settings are shown."""
-        w = self._w
-        from app.model import audio_choice
-
-        session, form = w.playhead.session, w.desk.form
-        if session is None or w.recorded_settings.editing:
-            form.show_speech(w.runs.next.audio, w.runs.audio_waits)
-        else:
-            form.show_speech(audio_choice.recorded(session), recorded=True)
 
     def _show_recording(self) -> None:
         w = self._w

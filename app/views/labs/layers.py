@@ -33,10 +33,7 @@ class Look(NamedTuple):
 
 
 def looks(chart: Chart) -> Mapping[str, Look]:
-    """How each name in the panels of a chart looks: alike in all of them, and unlike all others of its panels.
-
-    A colour that no panel has yet comes first, then one that this panel does not have.
-    """
+    """How each name in the panels of a chart looks: alike in all of them, and unlike all others of its panels."""
     found: dict[str, Look] = {}
     for panel in (chart, *chart.beside):
         names = named(panel)

@@ -224,10 +224,7 @@ def _elided(
 
 
 def _wrapped(metrics: QFontMetricsF, text: str, room: float, most: int | None = None) -> str:
-    """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow.
-
-    With `most`, no more than that number of lines, at least one; the last holds the rest, shortened in its middle.
-    """
+    """The words in lines that leave BETWEEN of `room` free; with `most` of them, the last holds the rest, shortened."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word

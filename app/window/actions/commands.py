@@ -37,7 +37,15 @@ def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
     from app.window.actions.views import register_layouts, view_actions
 
-    for action in (*_exports(window), *view_actions(window)):
+    add = partial(Action, tr("File"), enabled=window.when.has_session)
+    data = partial(partial, exporting.ask_data, window)
+    picture = partial(exporting.open_picture, window)
+    exports = (
+        add("export.view", tr("Picture of this view…"), lambda: picture(window.desk.docks.current)),
+        add("export.desk", tr("Picture of all views…"), picture),
+        *(add(f"export.{form.name}", tr("{0}…").format(tr(form.title)), data(form)) for form in formats()),
+    )
+    for action in (*exports, *view_actions(window)):
         actions.add(action)
     register_bookmarks(actions, window)
     register_layouts(actions, window)
@@ -51,6 +59,7 @@ def _file(w: MainWindow) -> list[Action]:
     model = tr("The folder of a Kaldi, Vosk or CMUSphinx model, for the next run")
     study = tr("The folder that a sweep has made: its trials, and which settings are best")
     copy = tr("A session is saved during recording; this makes a copy of a finished one")
+    rename = tr("Its bookmarks get the new name too")
 
     def run_on(ask: Callable[[], bool]) -> Callable[[], None]:
         return lambda: w.runs.start() if ask() else None
@@ -65,28 +74,11 @@ def _file(w: MainWindow) -> list[Action]:
         add("file.open", tr("Open session…"), files.ask_session, "Ctrl+O"),
         add("file.study", tr("Open study…"), files.ask_study, help=study),
         add("file.copy", tr("Save a copy of the session…"), files.save_copy, "Ctrl+S", done, copy),
-        add(
-            "file.rename",
-            tr("Rename the session…"),
-            files.ask_name,
-            "F2",
-            done,
-            tr("Its bookmarks get the new name too"),
-        ),
+        add("file.rename", tr("Rename the session…"), files.ask_name, "F2", done, rename),
         add("file.close", tr("Close session"), w.close_session, "Ctrl+W", has),
         add("file.delete", tr("Move the session to the bin…"), files.ask_delete, enabled=done),
         add("file.export", tr("Export…"), w.open_export, "Ctrl+E", has),
         add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
-    ]
-
-
-def _exports(w: MainWindow) -> list[Action]:
-    add = partial(Action, tr("File"), enabled=w.when.has_session)
-    data = partial(partial, exporting.ask_data, w)
-    return [
-        add("export.view", tr("Picture of this view…"), lambda: exporting.open_picture(w, w.desk.docks.current)),
-        add("export.desk", tr("Picture of all views…"), partial(exporting.open_picture, w)),
-        *(add(f"export.{form.name}", tr("{0}…").format(tr(form.title)), data(form)) for form in formats()),
     ]
 
 

@@ -23,10 +23,7 @@ NOT_NOW: Final = 100  # Added to the rank of what cannot be used now
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One line of the palette: its text, its action, and why it is unavailable.
-
-    `usable`: a setting that does nothing now can still be shown. `rank`: of a query, least first; None: no match.
-    """
+    """A line of the palette; `usable`: it can be shown though idle; `rank`: least first, None: no match."""
 
     text: str
     group: str

@@ -25,10 +25,7 @@ BUTTON = QSize(20, 19)
 
 
 class PathBox(QLineEdit):
-    """A path with a button that opens the dialog (`title`) for a file or, with `folder`, a folder.
-
-    `names`: files that need no path, offered by the button. `suffixes`: of the files that the dialog shows.
-    """
+    """A path with a button for a file or `folder`; `names`: files that need no path; `suffixes`: of files to choose."""
 
     chosen = Signal(str)
 

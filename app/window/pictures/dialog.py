@@ -89,10 +89,7 @@ IN_WORDS: Final = (("--at", "the cursor at"), ("--range", "the stretch"), ("--se
 
 
 class PictureDialog(QDialog):
-    """Chooses and writes pictures of a session; `start`: what the window shows, and so the first choices.
-
-    `ask`: asks for the file of a picture in a format (png, svg or pdf); None if that was given up.
-    """
+    """Chooses and writes pictures of a session; `start`: first choices, `ask`: gives the file of a format, or None."""
 
     written = Signal(Path)
 

@@ -34,20 +34,9 @@ LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}  # The command says how much of a 
 FOLDER: Final = "asrscope-explain-"  # What the name of its folder for temporary files begins with
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")  # A line of progress with a share
 BUTTONS: Final = 3  # In a row below the results, which may be narrow
-TABLE: Final = 130
-CHART: Final = 170
-NAME: Final = 11
-TALLEST_CHART: Final = 300
-"""Least heights of a table, of a chart, and of the name of a bar in pixels; most of a chart, unless its names take
-more."""
-
+TABLE, CHART, NAME = 130, 170, 11  # Least heights of a table, of a chart, and of the name of a bar in pixels
+TALLEST_CHART: Final = 300  # Unless the names of its bars take more
 TALLEST: Final = 6  # Lines of the sentences that speak against a result; more are scrolled to
-
-
-class Printed(msgspec.Struct):
-    """Of the JSON of a command what is read here."""
-
-    document: Document
 
 
 class Page(Scrolled):
@@ -153,7 +142,8 @@ class TaskPage(Page):
 
     def show_result(self, printed: bytes) -> None:
         """Show the document printed (extend: to offer more). ValueError, LookupError, TypeError, MsgspecError."""
-        found = msgspec.json.decode(printed, type=Printed).document
+        by_key = msgspec.json.decode(printed, type=dict[str, msgspec.Raw])
+        found = msgspec.json.decode(by_key["document"], type=Document)
         self.state.setText(found.summary)
         for part in found.parts:
             if isinstance(part, str):

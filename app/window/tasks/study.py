@@ -46,10 +46,7 @@ def begin(w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
 
 
 class StudyPage(TaskPage):
-    """Trials and front of the sweep in `folder`, and what can be done with a trial.
-
-    `words`: the arguments of the sweep that makes the study; without any, one that is there is shown.
-    """
+    """Trials and front of the sweep in `folder`, and what can be done with a trial; `words`: the sweep to run."""
 
     def __init__(self, w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
         begins = tr("Reading settings and audio of the sweep …")

@@ -85,7 +85,8 @@ class SweepPage(FormPage):
         super().__init__(tr("Sweep"), tr("Start"), w)
         self._w = w
         config = self._config = w.pipeline.next
-        self._options = [option for option in settings.options() if _can_vary(option, config)]
+        able = (o for o in settings.options() if o.key not in (*settings.COURSE, *settings.SOUND))
+        self._options = [option for option in able if settings.unavailable_reason(config, option.key) is None]
         about = tr(
             "Tries settings on the audio of the next run, and finds those that no others beat. All else is as in the "
             "form (preset {0}); times are ratios to that."
@@ -172,11 +173,6 @@ class SweepPage(FormPage):
         words = self.words()
         self.close()
         study.begin(self._w, folder, words)
-
-
-def _can_vary(option: Option, config: settings.Config) -> bool:
-    apart = (*settings.COURSE, *settings.SOUND)
-    return option.key not in apart and settings.unavailable_reason(config, option.key) is None
 
 
 def begin(w: MainWindow) -> None:
