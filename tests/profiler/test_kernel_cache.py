@@ -154,8 +154,8 @@ KERNELS = children.ROOT / "pipelines" / "search" / "kernels" / "calls.py"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-@pytest.mark.parametrize("whose", ["group", "link"])
-@pytest.mark.parametrize("which", ["all", "one file's"])
+@each("which", ["all", "one file's"])
+@each("whose", ["group", "link"])
 def test_a_folder_of_others_is_not_used(whose, which, tmp_path, monkeypatch, temporary):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     place = kernel_cache.place()
@@ -174,17 +174,15 @@ def test_a_folder_of_others_is_not_used(whose, which, tmp_path, monkeypatch, tem
 def test_the_latest_folders_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     place = kernel_cache.place()
-    others = f"pipelines.search.kernels.lattice-{0:024x}"
-    for name in ("mine", others):
-        (place / name).mkdir()
     # Half of them as earlier versions named them.
     names = [f"{number:024x}" if number % 2 else f"pipelines.search.kernels.calls-{number:024x}" for number in range(6)]
-    for age, name in enumerate(names):
+    others = {"mine", f"pipelines.search.kernels.lattice-{0:024x}"}
+    for age, name in enumerate([*names, *others]):
         (place / name).mkdir()
         os.utime(place / name, (1e9 - age, 1e9 - age))
     made = kernel_cache.folder(KERNELS, place)
     kept = {path.name for path in place.iterdir()}
-    assert kept == {"mine", others, made.name, *names[: kernel_cache.KEPT]}
+    assert kept == {*others, made.name, *names[: kernel_cache.KEPT]}
     (made / "room").mkdir()
     (made / "room" / "kernel.nbc").write_bytes(b"x" * 1000)
     # They count, and go, with all else in the cache.
@@ -195,8 +193,6 @@ def test_the_latest_folders_are_kept(tmp_path, monkeypatch):
 
 # -- child processes -------------------------------------------------------------------------------
 
-
-PACKAGES = ("app", "pipelines", "profiler")
 
 CRASH = "Fatal Python error: Segmentation fault\n\n"
 WAITS = '  File "/usr/lib/python3.11/threading.py", line 331 in wait\n'
@@ -255,12 +251,8 @@ CURRENT = f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}\nCurrent thread
         ("words of no use", -9, "it was ended by signal SIGKILL"),
         ("", -250, "it was ended by signal 250"),
         ("\x1b[2J", 1, "\\x1b[2J"),
-        (
-            f"{CURRENT}  Garbage-collecting\n{WAITS}",
-            -11,
-            "it crashed (segmentation fault) in wait, threading.py line 331",
-        ),
-        (CURRENT.partition("\nCurrent")[0], -11, "it crashed (segmentation fault) outside Python code"),
+        (f"{CURRENT}  Garbage-collecting\n{WAITS}", -11, f"{CRASHED} in wait, threading.py line 331"),
+        (CURRENT.partition("\nCurrent")[0], -11, f"{CRASHED} outside Python code"),
     ],
 )
 def test_the_last_words_of_a_child(output, status, words):
@@ -274,31 +266,30 @@ def test_a_crash_is_reported_with_its_place():
     assert words == f"{CRASHED} in falling, <string> line 2"
 
 
-def calls(pattern: str) -> Iterator[tuple[str, str]]:
-    """Where the program calls what matches the pattern, and the call."""
-    for package in PACKAGES:
+def sources() -> Iterator[tuple[str, str]]:
+    for package in ("app", "pipelines", "profiler"):
         for file in (children.ROOT / package).rglob("*.py"):
-            text = file.read_text(encoding="utf-8")
-            if re.search(pattern, text):
-                made = (ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
-                path = file.relative_to(children.ROOT).as_posix()
-                yield from ((path, call) for call in made if re.match(pattern, call))
+            yield file.relative_to(children.ROOT).as_posix(), file.read_text(encoding="utf-8")
 
 
 def test_nothing_else_starts_a_python():
     """`sys.executable` is named by `process.children` alone; shells, forks and pools of processes by nobody."""
     forbidden = r"sys\.executable|\bos\.(system|popen|fork|exec|spawn|posix_spawn)|\bshell=|ProcessPoolExecutor"
     forbidden += r"|(import|from) multiprocessing"
-    files = (file for package in PACKAGES for file in (children.ROOT / package).rglob("*.py"))
-    found = [file.relative_to(children.ROOT).as_posix() for file in files if re.search(forbidden, file.read_text())]
-    assert found == ["profiler/process/children.py"]
+    assert [path for path, text in sources() if re.search(forbidden, text)] == ["profiler/process/children.py"]
 
 
 @pytest.mark.slow
 def test_every_child_gets_the_environment_of_children():
     """Who starts a process takes command and environment from `children`, or a program by its full path."""
-    started = list(calls(r"subprocess\.(Popen|run|call|check_call|check_output)\("))
-    careless = {path for path, call in started if not re.search(r"env=.*environment\(", call)}
-    assert len(started) > len(careless)
+    careful, careless, of_qt = set(), set(), set()
+    for path, text in sources():
+        nodes = ast.walk(ast.parse(text)) if re.search("subprocess|QProcess", text) else ()
+        for call in (ast.unparse(node) for node in nodes if isinstance(node, ast.Call)):
+            if re.match(r"subprocess\.(Popen|run|call|check_call|check_output)\(", call):
+                (careful if re.search(r"env=.*environment\(", call) else careless).add(path)
+            if call.startswith("QProcess("):
+                of_qt.add(path)
+    assert careful
     assert careless == {"profiler/machine/describe.py"}
-    assert {path for path, _ in calls(r"QProcess\(")} == {"app/model/processes/command.py"}
+    assert of_qt == {"app/model/processes/command.py"}

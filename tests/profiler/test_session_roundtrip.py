@@ -290,6 +290,11 @@ def test_two_writers_on_one_file_are_refused(tmp_path):
                 SessionWriter(path, Recorder(), {}, replace=replace)
     with Session.open(path) as session:
         assert session.state == "closed"
+    (tmp_path / "file").write_text("x")
+    for where, sentence in (("missing/s", "does not exist"), ("", "is a folder"), ("file/s", "does not exist")):
+        with pytest.raises(OSError, match=sentence) as caught:
+            SessionWriter(tmp_path / where, Recorder(), {})
+        assert "\n" not in str(caught.value)
 
 
 def test_only_sessions_are_ever_replaced(tmp_path):
@@ -341,14 +346,6 @@ def test_names_that_are_no_text_are_stored_readably(tmp_path):
         texts = [*session.meta["audio"], utterance.name, utterance.path, marker.text, marker.value]
         texts += [*session.sample_names, *session.stages[0].work, session.configs[0].tree["audio"]]
     assert set(texts) == {"/speech/\\udcff one.wav"}
-
-
-@each("where, sentence", [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")])
-def test_places_that_cannot_be_recorded_to(where, sentence, tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(OSError, match=sentence) as caught:
-        SessionWriter(tmp_path / where, Recorder(), {})
-    assert "\n" not in str(caught.value)
 
 
 def test_bad_values_are_refused_where_they_are_said(tmp_path):
