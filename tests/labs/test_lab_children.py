@@ -46,16 +46,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return labelled_shard(tmp_path_factory.mktemp("data"))
 
 
-def started(folder: Path, code: str, *words: str) -> subprocess.Popen[str]:
-    """The lab as a process of its own, as a terminal starts it: in a group of processes that Ctrl+C would reach."""
+def process(*words: str, **more: bool) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        children.python("-c", PATCHED + code, str(folder), *words),
+        children.python(*words),
         env=children.environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,
+        **more,
     )
+
+
+def started(folder: Path, code: str, *words: str) -> subprocess.Popen[str]:
+    """The lab as a process of its own, as a terminal starts it: in a group of processes that Ctrl+C would reach."""
+    return process("-c", PATCHED + code, str(folder), *words, start_new_session=True)
 
 
 def training(lab: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -70,10 +74,6 @@ def training(lab: subprocess.Popen[str]) -> list[psutil.Process]:
 
     wait_until(there)
     return found
-
-
-def gone(family: list[psutil.Process]) -> bool:
-    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_no_worker_outlives_a_lab(folder, tmp_path, ending):
         elif ending == "killed":
             lab.kill()
         said, _ = lab.communicate(timeout=PATIENCE_S)
-        wait_until(lambda: gone(family))
+        wait_until(lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family))
     finally:
         for process in (*family, lab):
             with suppress(psutil.Error):
@@ -122,13 +122,7 @@ SMALL = {"frames": 64, "largest": 8, "draws": 8}
 def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
     """One process: a command that is none, a lab that is none, a lab, and the end."""
     out = tmp_path / "a.asrs"
-    child = subprocess.Popen(
-        children.python("-m", "pipelines.labs"),
-        env=children.environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    child = process("-m", "pipelines.labs")
 
     def send(command):
         child.stdin.write(json.dumps(command) + "\n")

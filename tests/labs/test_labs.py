@@ -21,10 +21,6 @@ from tests.each import each
 from tests.labs.contract import at_size, timings
 
 
-class Few(Parameters, frozen=True, kw_only=True):
-    pass
-
-
 class Threads(Parameters, frozen=True, kw_only=True):
     threads: Annotated[int, setting("Threads", "0: all.", ge=0, le=64)] = 0
 
@@ -51,16 +47,9 @@ def planted(measure, needed=0):
     )
 
 
-def two_arms(parameters: Few, desk: Desk) -> Counted:
-    return Counted(
-        times=desk.turns(
-            {"a": lambda: None, "b": lambda: None},
-            seconds=0.0,
-            inner={"a": 3, "b": 3},
-            costs={"a": per_call({"fma": 8.0}, 64.0)},
-        ),
-        level={1: 32768},
-    )
+def two_arms(parameters: Parameters, desk: Desk) -> Counted:
+    arms, costs = dict.fromkeys("ab", lambda: None), {"a": per_call({"fma": 8.0}, 64.0)}
+    return Counted(times=desk.turns(arms, seconds=0.0, inner={"a": 3, "b": 3}, costs=costs), level={1: 32768})
 
 
 @pytest.fixture
@@ -100,17 +89,15 @@ def test_sizes_that_do_not_fit_memory_are_refused_with_their_bytes(tmp_path, run
     assert not (tmp_path / "a.asrs").exists()
 
 
-def failing(parameters: Few, desk: Desk) -> Counted:
-    two_arms(parameters, desk)
-    raise BadInput("The worker 1 died: out of cards.")
-
-
 def test_a_lab_that_dies_leaves_a_valid_session(tmp_path, run):
+    def failing(parameters: Parameters, desk: Desk) -> Counted:
+        two_arms(parameters, desk)
+        raise BadInput("The worker 1 died: out of cards.")
+
     outcome = run(failing)
     assert (outcome.state, outcome.problem) == ("failed", "The worker 1 died: out of cards.")
     with closing(Session.open(tmp_path / "a.asrs")) as session:
-        assert session.state == "failed"
-        assert session.meta["lab"]["problem"] == outcome.problem
+        assert (session.state, session.meta["lab"]["problem"]) == ("failed", outcome.problem)
         assert len(session.spans) == 4 * LEAST_ROUNDS
 
 
@@ -131,7 +118,7 @@ def test_no_threads_are_all_of_them(run):
 def test_a_stop_request_ends_a_lab_between_turns(tmp_path, run):
     asked = []
 
-    def stopped(parameters: Few, desk: Desk) -> Counted:
+    def stopped(parameters: Parameters, desk: Desk) -> Counted:
         return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner={"a": 1}), level={})
 
     outcome = run(stopped, stopping=lambda: len(asked) > 2)
@@ -183,18 +170,23 @@ BOUND = 1.5
     ],
 )
 def test_an_interval_decides_where_all_of_it_lies_on_one_side(low, high, least, most):
-    ratio = Ratio(1.5, low, high)
+    ratio = Ratio(1.5, low, high) if low else None
     assert at_least(ratio, BOUND) == least
     assert at_most(ratio, BOUND) == most
 
 
-def test_the_worst_part_of_a_claim_decides():
-    assert at_least(None, BOUND) == at_most(None, BOUND) == UNDECIDED
-    assert all_of(HOLDS, UNDECIDED, FAILS, IMPOSSIBLE) == FAILS
-    assert all_of(HOLDS, UNDECIDED, IMPOSSIBLE) == UNDECIDED
-    assert all_of(HOLDS, HOLDS) == HOLDS
-    assert all_of(HOLDS, IMPOSSIBLE) == PART
-    assert all_of(IMPOSSIBLE, IMPOSSIBLE) == IMPOSSIBLE
+@each(
+    "parts, verdict",
+    [
+        ((HOLDS, UNDECIDED, FAILS, IMPOSSIBLE), FAILS),
+        ((HOLDS, UNDECIDED, IMPOSSIBLE), UNDECIDED),
+        ((HOLDS, HOLDS), HOLDS),
+        ((HOLDS, IMPOSSIBLE), PART),
+        ((IMPOSSIBLE, IMPOSSIBLE), IMPOSSIBLE),
+    ],
+)
+def test_the_worst_part_of_a_claim_decides(parts, verdict):
+    assert all_of(*parts) == verdict
 
 
 # -- sweeps ----------------------------------------------------------------------------------------
@@ -226,18 +218,21 @@ def test_every_cell_is_timed_in_turns(together):
     assert of_the_last_rounds == ({1, 4} if together else {4})
 
 
-def test_a_cell_is_a_stage_with_its_cost():
+def test_a_cell_is_a_stage_with_its_cost_and_rounds_can_be_few():
     desk = Desk()
-    sweep = Calls().sweep(label="{variant} of {size}", cost=lambda variant, size: per_call({"fma": float(size)}))
-    sweep.run(desk, 0.0)
+    found = (
+        Calls()
+        .sweep(
+            label="{variant} of {size}",
+            cost=lambda variant, size: per_call({"fma": float(size)}),
+            rounds=lambda size: 3 if size == 4 else None,
+        )
+        .run(desk, 0.0)
+    )
     names = [stage.name for stage in desk.recorder.stages]
     assert {"all of 1", "all of 4", "small of 1"} <= set(names)
     cost = desk.recorder.cost_of(names.index("all of 4"), 0)
     assert cost.operations["fma"].per_work == (4.0, 0.0, 0.0)
-
-
-def test_rounds_can_be_few_at_some_sizes():
-    found = Calls().sweep(rounds=lambda size: 3 if size == 4 else None).run(Desk(), 0.0)
     assert (len(found.rounds("all", 1)), len(found.rounds("all", 4))) == (LEAST_ROUNDS, 3)
 
 
@@ -279,12 +274,9 @@ def test_figures_lines_and_bars_are_made_of_cells():
     assert key("8 bit, batches") == "8_bit_batches"
 
 
-def test_timings_join_by_cell():
+def test_timings_join_by_cell_and_caches_are_marked_where_they_are_full():
     other = at_size(8, {"one": 3.0, "three": 1.0})
     assert PLANTED.joined(other).cells() == [("one", 1), ("one", 4), ("one", 8), ("two, fast", 4), ("three", 8)]
     assert PLANTED.joined(Timings(seconds={})) == PLANTED
-
-
-def test_caches_are_marked_where_they_are_full():
     found = SweepResult(timings=PLANTED, cache_bytes={1: 32768, 2: 1 << 20})
     assert [(mark.text, mark.value) for mark in found.cache_marks()] == [("L1", 32768), ("L2", 1 << 20)]

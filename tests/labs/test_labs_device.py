@@ -235,7 +235,7 @@ def test_it_breaks_even_where_it_stays_faster(sooner, n):
     assert matrix_200.break_even(timings(ms)) == n
 
 
-def test_digits_are_of_mnists_shape_and_distinct():
+def test_digits_are_of_mnists_shape_and_distinct(monkeypatch):
     images, classes = mnist_digits.drawn(600, 1)
     assert (images.shape, images.dtype) == ((600, 28, 28), np.float32)
     assert 0 <= images.min() < images.max() <= 1
@@ -245,10 +245,7 @@ def test_digits_are_of_mnists_shape_and_distinct():
     new, right = mnist_digits.drawn(300, 3)
     apart = ((new[:, None] - means[None]) ** 2).sum((2, 3))
     assert (apart.argmin(1) == right).mean() > 0.6
-
-
-def test_a_straight_digit_is_its_glyph(monkeypatch):
-    """Without chance each dot is a square of pixels: a one has its stem in the middle, nothing at the edges."""
+    # Without chance each dot is a square of pixels: a one has its stem in the middle, nothing at the edges.
     for name, value in {"TURN": 0.0, "SHEAR": 0.0, "MOVE": 0.0, "SCALE": (3.0, 3.0), "NOISE": 0.0}.items():
         monkeypatch.setattr(mnist_digits, name, value)
     images, classes = mnist_digits.drawn(50, 1)

@@ -115,13 +115,7 @@ def losses_are_those_of_plain_descent(result):
     assert sorted({run.size for run in result.runs}) == [1, 4, 16, 64]
     run = next(r for r in result.runs if r.size == 16)
     taught = workers_in_threads.lessons(context=7)
-    net, spread = workers_in_threads.plain_net(taught, (8, 6))
-    descent = torch.optim.SGD(net.parameters(), run.rate)
-    for number in range(minibatch.PIECES):
-        x, y = taught.batch(number, 16)
-        descent.zero_grad()
-        torch.nn.functional.cross_entropy(net(spread(x)), y).backward()
-        descent.step()
+    net, spread = workers_in_threads.plain_descent(taught, (8, 6), run.rate, minibatch.PIECES, 16)
     x, y = taught.taught.examples(taught.examined, 7)
     end = float(torch.nn.functional.cross_entropy(net(spread(x)), y).detach())
     assert run.examples == [16] * minibatch.PIECES

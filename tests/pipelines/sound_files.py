@@ -25,17 +25,12 @@ def refused(use: Callable[..., object], *arguments: object, says: Iterable[str],
     """`use` ends with an error in one sentence that holds `says`: that sentence."""
     with pytest.raises(AudioError) as error:
         use(*arguments, **more)
-    sentence(error, *says)
-    return str(error.value)
-
-
-def sentence(error: pytest.ExceptionInfo[AudioError], *parts: str) -> None:
-    """The error is one sentence on one line that holds `parts`."""
-    text = str(error.value)
-    assert "\n" not in text
-    assert text.endswith(".")
-    for part in parts:
-        assert part in text
+    said = str(error.value)
+    assert "\n" not in said
+    assert said.endswith(".")
+    for part in says:
+        assert part in said
+    return said
 
 
 def make(*files: Path) -> list[Path]:
@@ -45,7 +40,7 @@ def make(*files: Path) -> list[Path]:
     return list(files)
 
 
-def table(folder: Path, text: str, encoding: str = "utf-8") -> Path:
-    file = folder / "t.tsv"
-    file.write_text(text, encoding=encoding)
+def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    file = folder / name
+    file.write_text(text, encoding=encoding, newline="")
     return file

@@ -16,7 +16,7 @@ from pipelines.config.tree import Config
 from pipelines.run import playlist
 from tests.each import each
 from tests.pipelines.refusing import refusal
-from tests.pipelines.sound_files import RATE, make, refused, table, voice
+from tests.pipelines.sound_files import RATE, make, refused, voice, written
 
 
 def test_collect_takes_files_folders_and_patterns(tmp_path):
@@ -69,7 +69,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path):
         with pytest.raises(AudioError) as error:
             collecting.collect([path])
         assert len(str(error.value)) < 400
-    table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
+    written(tmp_path, "t.tsv", f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
     refusal("names no sound file that is there", playlist.build, (), str(tmp_path / "t.tsv"))
 
 
@@ -93,7 +93,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path):
     ],
 )
 def test_hostile_transcripts_are_refused_in_a_short_sentence(text, part, tmp_path):
-    said = refused(transcripts.read, table(tmp_path, "file\ttranscript\n" + text, "latin-1"), says=(part,))
+    said = refused(transcripts.read, written(tmp_path, "t.tsv", "file\ttranscript\n" + text, "latin-1"), says=(part,))
     assert len(said) < 500
 
 
@@ -171,7 +171,7 @@ def test_a_row_of_one_channel_is_that_channel_whatever_is_chosen(tmp_path):
 def test_what_was_said_on_one_channel_alone_is_not_known(tmp_path):
     channels(tmp_path, "call.wav", 2)
     channels(tmp_path, "mono.wav", 1)
-    said = str(table(tmp_path, "file\ttranscript\ncall.wav\thello\nmono.wav\tbye\n"))
+    said = str(written(tmp_path, "t.tsv", "file\ttranscript\ncall.wav\thello\nmono.wav\tbye\n"))
     for choice, expected in (
         ("each", {"call-left": None, "call-right": None, "mono": "bye"}),
         ("left", {"call": "hello", "mono": "bye"}),

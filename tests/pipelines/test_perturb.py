@@ -322,11 +322,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch):
     # The stage's own verdict predicts memory too, and a smaller model reads less of it.
     assert shrunk.by_verdict["compute-bound"] >= 1.0 - exactly
     assert shrunk.by_verdict["call-bound"] > 5.0
-    idle = perturb.confirm(
-        QUICK,
-        next(r for r in breakdown(arm.recording).stages if r.name == "frontend.mfcc"),
-        stretch, ROOF_TABLE, quiet, never,
-    )  # fmt: skip
+    mfcc = next(r for r in breakdown(arm.recording).stages if r.name == "frontend.mfcc")
+    idle = perturb.confirm(QUICK, mfcc, stretch, ROOF_TABLE, quiet, never)
     assert (idle.rounds, idle.unchanged) == (0, None)
 
 
@@ -342,10 +339,9 @@ def test_fewer_codebooks_score_their_senones_as_before():
 def test_a_net_is_perturbed_by_its_own_settings():
     made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}
     assert made["block ×2"].config == settings.replace(NET, "block", 8)
-    assert made["dtype halved"].text == "dtype fp32 → int8"
-    assert made["dtype halved"].config == settings.replace(NET, "dnn.dtype", "int8")
-    assert made["model shrunk"].config == settings.replace(NET, "dnn.shrink", "low-rank")
-    assert made["model shrunk"].per == "frame"
+    halved, shrunk = made["dtype halved"], made["model shrunk"]
+    assert (halved.text, halved.config) == ("dtype fp32 → int8", settings.replace(NET, "dnn.dtype", "int8"))
+    assert (shrunk.per, shrunk.config) == ("frame", settings.replace(NET, "dnn.shrink", "low-rank"))
     small = settings.assign(NET, {"dnn.shrink": "low-rank", "dnn.dtype": "int8"})
     again = reasons(small, "score.output", "scoring", "senones")
     assert "low-rank already" in again["model shrunk"]

@@ -12,7 +12,7 @@ from pipelines.experiments.scoring_replay import spoken
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from tests.each import each
-from tests.pipelines.sound_files import make, refused, table
+from tests.pipelines.sound_files import make, refused, written
 
 CAFE = "caf\u00e9"
 
@@ -23,9 +23,7 @@ def references(items: list[Item]) -> dict[str, str | None]:
 
 def build(folder: Path, text: str, name: str = "t.tsv") -> playlist.Playlist:
     """All sound files below a folder, with the transcripts `text`."""
-    file = folder / name
-    file.write_text(text)
-    return playlist.build([str(folder / "**" / "*.wav")], str(file))
+    return playlist.build([str(folder / "**" / "*.wav")], str(written(folder, name, text)))
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [("NFD", "NFC"), ("NFC", "NFD")])
@@ -96,7 +94,7 @@ def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path):
     assert [note.partition(" of ")[0] for note in found.notes] == ["1 row", "1 row"]
     # The file of that path is there and is another one.
     make(tmp_path / "other" / "003.wav", tmp_path / "003.wav")
-    text = table(tmp_path, "file\ttranscript\nother/003.wav\ttwo\n002.wav\tnine\n")
+    text = written(tmp_path, "t.tsv", "file\ttranscript\nother/003.wav\ttwo\n002.wav\tnine\n")
     files = [str(tmp_path / "002.wav"), str(tmp_path / "003.wav")]
     assert references(playlist.build(files, str(text)).items) == {"002": "nine", "003": None}
 
@@ -130,8 +128,7 @@ def test_utterances_are_parts_of_files(tmp_path):
     [("t.stm", "d 1 x 0 1 two\n"), ("t.ctm", "d 1 0 1 two\n"), ("t.trn", "two (d)\n"), ("text", "d.wav two\n")],
 )
 def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name, text, tmp_path):
-    file = tmp_path / name
-    file.write_text(text)
+    file = written(tmp_path, name, text)
     says = (name, "names no sound file that is there", "its first: d", "--audio")
     assert "given" not in refused(playlist.build, (), str(file), says=says)
     make(tmp_path / "d.wav", tmp_path / "other.wav")
@@ -150,21 +147,15 @@ def test_a_recording_in_an_archive_is_named(tmp_path):
 @each(
     "files, names",
     [
-        (["spk1/001", "spk2/001", "spk2/002"], ["spk1/001", "spk2/001", "002"]),
-        (["a/x/001", "b/x/001", "b/y/001"], ["a/x/001", "b/x/001", "b/y/001"]),
-        (["001", "a/001"], None),
+        (["spk1/001.wav", "spk2/001.wav", "spk2/002.wav"], ["spk1/001", "spk2/001", "002"]),
+        (["a/x/001.wav", "b/x/001.wav", "b/y/001.wav"], ["a/x/001", "b/x/001", "b/y/001"]),
+        (["001.wav", "a/001.wav"], ["top/001", "a/001"]),
+        (["a.wav", "a.flac", "a.wav.flac"], ["a.wav", "a.flac", "a.wav-2"]),
     ],
 )
-def test_names_have_as_many_folders_as_tell_them_apart(files, names, tmp_path):
-    made = make(*(tmp_path / f"{file}.wav" for file in files))
-    found = playlist.build(list(map(str, made)), None).items
-    assert [item.name for item in found] == (names or [f"{tmp_path.name}/001", "a/001"])
-
-
-def test_names_in_one_folder_differ_by_suffix_or_number(tmp_path):
-    made = make(tmp_path / "a.wav", tmp_path / "a.flac", tmp_path / "a.wav.flac")
-    found = playlist.build(list(map(str, made)), None).items
-    assert [item.name for item in found] == ["a.wav", "a.flac", "a.wav-2"]
+def test_names_have_as_many_folders_as_tell_them_apart_or_a_suffix_or_number(files, names, tmp_path):
+    made = make(*(tmp_path / "top" / file for file in files))
+    assert [item.name for item in playlist.build(list(map(str, made)), None).items] == names
 
 
 @given(

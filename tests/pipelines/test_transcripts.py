@@ -28,13 +28,7 @@ from profiler.errors import BadInput
 from profiler.plain import printable
 from tests.bench.campaign.__main__ import KINDS
 from tests.each import each
-from tests.pipelines.sound_files import make, refused
-
-
-def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
-    file = folder / name
-    file.write_text(text, encoding=encoding, newline="")
-    return file
+from tests.pipelines.sound_files import make, refused, written
 
 
 def texts_by_file(file: Path) -> dict[str, str]:

@@ -35,21 +35,25 @@ TEXTS = st.lists(PIECES, max_size=12).map(" ".join)
 
 @settings(max_examples=80)
 @given(spoken=WORDS, recognised=WORDS)
-def test_counts_are_minimal_and_alignments_complete(spoken, recognised):
-    reference, hypothesis = " ".join(spoken), " ".join(recognised)
-    count = wer.count(reference, hypothesis)
+def test_counts_are_minimal_and_alignments_complete_also_of_texts_that_are_cut_in_two(spoken, recognised):
+    count = wer.count(" ".join(spoken), " ".join(recognised))
     assert count.errors == fewest_errors(spoken, recognised)
     assert count.reference_words == len(spoken)
     assert len(spoken) + count.insertions - count.deletions == len(recognised)
-    steps = wer.align(spoken, recognised)
-    assert [s.reference for s in steps if s.reference is not None] == spoken
-    assert [s.hypothesis for s in steps if s.hypothesis is not None] == recognised
-    assert [s.reference_index for s in steps if s.reference is not None] == list(range(len(spoken)))
-    assert [s.hypothesis_index for s in steps if s.hypothesis is not None] == [*range(len(recognised))]
-    for step in steps:
-        assert (step.kind == SAME) == (step.reference == step.hypothesis)
-        assert (step.kind == INSERTED) == (step.reference is None)
-        assert (step.kind == DELETED) == (step.hypothesis is None)
+    whole = wer.align(spoken, recognised)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edit_distance, "TABLE_CELLS", 4)  # as if they were long
+        cut = wer.align(spoken, recognised)
+    for steps in (whole, cut):
+        assert wer.counted(steps).errors == count.errors
+        assert [s.reference for s in steps if s.reference is not None] == spoken
+        assert [s.hypothesis for s in steps if s.hypothesis is not None] == recognised
+        assert [s.reference_index for s in steps if s.reference is not None] == [*range(len(spoken))]
+        assert [s.hypothesis_index for s in steps if s.hypothesis is not None] == [*range(len(recognised))]
+        for step in steps:
+            assert (step.kind == SAME) == (step.reference == step.hypothesis)
+            assert (step.kind == INSERTED) == (step.reference is None)
+            assert (step.kind == DELETED) == (step.hypothesis is None)
 
 
 @settings(max_examples=80)
@@ -63,17 +67,6 @@ def test_as_many_errors_as_jiwer_counts(reference, hypothesis):
         assert found.errors == truth.substitutions + truth.deletions + truth.insertions
         assert found.rate == pytest.approx(truth.wer)
     assert found.reference_words == len(spoken)
-
-
-@given(spoken=WORDS, recognised=WORDS)
-def test_long_texts_are_cut_in_two_and_cost_the_same(spoken, recognised):
-    whole = wer.count(" ".join(spoken), " ".join(recognised))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edit_distance, "TABLE_CELLS", 4)
-        cut = wer.align(spoken, recognised)
-    assert wer.counted(cut).errors == whole.errors
-    assert [s.reference for s in cut if s.reference is not None] == spoken
-    assert [s.hypothesis for s in cut if s.hypothesis is not None] == recognised
 
 
 @given(spoken=WORDS, recognised=WORDS)

@@ -1,6 +1,5 @@
 """Workers of a training as threads of one process, with the same transport (gloo) and the same code."""
 
-import faulthandler
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,19 +21,10 @@ from pipelines.training.parallel.peers import Diary, Peers
 
 PATIENCE = timedelta(minutes=5)
 FEATURES, CLASSES = 4, 5
-TICK_S = 0.05
-STILL, WORK_S = 400, 0.8
-"""Ticks (20 s) in which all together take less processor time than this wait for each other: fifteen idle groups take
-three quarters of it. While the whole process stands still, or everything on the machine does, nothing ticks."""
-
-LONGEST = 2400  # Ticks that workers may take at all: one that goes round in circles ends, too
 
 
 def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | None]], Any]) -> list[Any]:
-    """What `work` returns in each of `size` workers, by rank; the first exception of any is raised.
-
-    AssertionError where they wait for each other without end.
-    """
+    """What `work` returns in each of `size` workers, by rank; the first exception of any is raised."""
     store = HashStore()
     found: list[Any] = [None] * size
     problems: list[BaseException] = []
@@ -60,25 +50,10 @@ def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | No
     threads = [threading.Thread(target=live, args=(rank,), daemon=True) for rank in range(size)]
     for thread in threads:
         thread.start()
-    worked, still = time.process_time(), 0
-    for _ in range(LONGEST):
-        alive = [thread for thread in threads if thread.is_alive()]
-        # One that failed leaves the others waiting for it.
-        if problems or not alive:
-            break
-        alive[0].join(TICK_S)
-        still += 1
-        if time.process_time() > worked + WORK_S:
-            worked, still = time.process_time(), 0
-        if still == STILL:
-            break
-    else:
-        still = LONGEST
+    while not problems and any(thread.is_alive() for thread in threads):  # one that failed leaves the others waiting
+        time.sleep(0.01)
     if problems:
         raise problems[0]
-    if still >= STILL:
-        faulthandler.dump_traceback()
-        raise AssertionError("The workers wait for each other or do not come to an end; their places are above.")
     return found
 
 
@@ -113,6 +88,20 @@ def plain_net(
         width = outputs
     mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
     return net[:-1], lambda x: ((x - mean) * scale).flatten(1)
+
+
+def plain_descent(
+    taught: Lessons, widths: tuple[int, ...], rate: float, batches: int, size: int
+) -> tuple[torch.nn.Sequential, Callable[[torch.Tensor], torch.Tensor]]:
+    """`plain_net` after minibatch SGD as torch does it: its own layers, losses and optimiser."""
+    net, spread = plain_net(taught, widths)
+    descent = torch.optim.SGD(net.parameters(), rate)
+    for number in range(batches):
+        x, y = taught.batch(number, size)
+        descent.zero_grad()
+        torch.nn.functional.cross_entropy(net(spread(x)), y).backward()
+        descent.step()
+    return net, spread
 
 
 def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
