@@ -76,7 +76,7 @@ LONGEST = (
     "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",
     "test_order", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
     "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_window_exporting",
-    "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_hot_replay_run", "test_window_keys",
+    "test_window", "test_lab_cli", "test_faults", "test_text_geometry", "test_hot_replay_run", "test_window_keys",
     "test_scoring_gmm", "test_perturb", "test_session_crash", "test_counters_report",
     "test_labs_kernels", "test_labs_decoding", "test_labs_nets", "test_labs_caches",
     "test_labs_training", "test_labs_device",

@@ -36,32 +36,25 @@ def about(value: float, rel: float = 0.02) -> object:
 
 @dataclass(frozen=True)
 class Contract:
-    """A lab with what is planted for it.
-
-    `contract`: a result that makes the claim true, but for what its keyword arguments change. `true`, `in_part`,
-    `false`, `noisy`, `impossible`: which changes make it so, for the rule to say. `figures`: figures of the unchanged
-    result; `more`: of changed ones. `said`: words of the sentence. `drawn`: values of the picture's first layer.
-    `small`: parameters of a run of seconds, at `desk`, with `patches` to the lab's module, and with workers as threads
-    on planted data where `trains`; `check` looks at what it measured. `stops`: whether it is stopped as well.
-    """
+    """A lab with what is planted for it."""
 
     lab: Lab[Parameters, Measured]
-    planted: Callable[..., Measured]
-    false: Sequence[Changes]
-    figures: Mapping[str, object]
+    planted: Callable[..., Measured]  # a result that makes the claim true, but for what its keyword arguments change
+    false: Sequence[Changes]  # changes that make it so, for the rule to say; the four below likewise
+    figures: Mapping[str, object]  # of the unchanged result
     true: Sequence[Changes] = ({},)
     in_part: Sequence[Changes] = ()
     noisy: Sequence[Changes] = ()
     impossible: Sequence[Changes] = ()
-    more: Sequence[tuple[Changes, Mapping[str, object]]] = ()
-    said: Sequence[tuple[Changes, str]] = ()
-    drawn: Sequence[object] | None = None
-    small: Parameters | None = None
+    more: Sequence[tuple[Changes, Mapping[str, object]]] = ()  # figures of changed results
+    said: Sequence[tuple[Changes, str]] = ()  # words of the sentence
+    drawn: Sequence[object] | None = None  # values of the picture's first layer
+    small: Parameters | None = None  # of a run of seconds
     desk: Callable[[], Desk] = Desk
-    patches: Mapping[str, object] = field(default_factory=dict)
-    trains: bool = False
+    patches: Mapping[str, object] = field(default_factory=dict)  # to the lab's module
+    trains: bool = False  # workers are threads then, on planted data
     stops: bool = True
-    check: Callable[..., None] = lambda result: None
+    check: Callable[..., None] = lambda result: None  # looks at what the small run measured
 
     @property
     def verdicts(self) -> Iterator[tuple[Verdict, Changes]]:

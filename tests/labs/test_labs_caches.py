@@ -82,28 +82,6 @@ def planted_products(element=1000.0, column=10.0, whole=1.0, blocks=1.1, noise=N
     )
 
 
-def every_access_at_every_size(result):
-    sizes = result.timings.sizes()
-    assert (sizes[0], sizes[-1]) == (16 << 10, 1 << 20)
-    assert result.timings.variants == [IN_ORDER, STRIDED, RANDOM, CHAIN]
-    assert all(result.timings.sizes(variant) == sizes for variant in result.timings.variants)
-
-
-def every_library_at_every_size(result):
-    assert result.timings.sizes() == [1, 4, 16]
-    assert set(result.timings.variants) == {"numpy", "numba", "torch", PYTHON}
-
-
-def every_product_is_measured(result):
-    assert set(result.timings.variants) == set(planted_products().timings.variants)
-    assert result.more["sizes"].sizes() == [16, 32]
-    assert result.more["blocks"].sizes() == [1, 2, 4, 8]
-
-
-def every_minibatch_is_drawn(result):
-    assert (result.frames, result.sizes) == (64, [1, 2, 4, 8])
-
-
 CONTRACTS = {
     "access-orders": Contract(
         access_orders.LAB,
@@ -117,7 +95,6 @@ CONTRACTS = {
         },
         drawn=about((1e-9, 1e-9)),
         small=access_orders.Params(largest_mib=1, seconds=0.0),
-        check=every_access_at_every_size,
     ),
     "bandwidth-ladder": Contract(
         bandwidth_ladder.LAB,
@@ -146,7 +123,6 @@ CONTRACTS = {
         more=[({"largest": 64}, {"numpy_call_is_a_tenth_from": None})],
         small=call_costs.Params(largest=16, seconds=0.0),
         desk=NoDevice,
-        check=every_library_at_every_size,
     ),
     "gradient-noise": Contract(
         gradient_noise.LAB,
@@ -155,7 +131,6 @@ CONTRACTS = {
         noisy=[{"power": -0.45, "spread": 1.5, "draws": 12}],
         figures={"slope": pytest.approx(-0.5, abs=0.02)},
         small=gradient_noise.Params(frames=64, largest=8, draws=8),
-        check=every_minibatch_is_drawn,
     ),
     "matrix-orders": Contract(
         matrix_orders.LAB,
@@ -168,7 +143,6 @@ CONTRACTS = {
             "numpy_whole_flops_per_s": about(2 * 256**3 / 1e-3),
         },
         small=matrix_orders.Params(n=8, block=4, largest=32, seconds=0.0),
-        check=every_product_is_measured,
     ),
 }
 

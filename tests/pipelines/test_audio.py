@@ -112,23 +112,24 @@ def test_any_rate_is_resampled_and_said_so(rate, tmp_path):
 
 
 @each(
-    "samples, note",
+    "samples, notes, subtypes",
     [
-        (np.clip(10 * voice(), -1, 1), "clipped: "),
-        (np.zeros(RATE), "silent: every sample is 0"),
-        (3e-4 * voice(), "almost silent: at most -72 dB of full scale"),
-        (3e-3 * voice(), ""),
-        (np.repeat([1.0, 0.0], [50, 9_950]), "clipped: 0.5 % of its samples are at full scale"),
+        (np.clip(10 * voice(), -1, 1), ["clipped: "], ["PCM_16"]),
+        (np.zeros(RATE), ["silent: every sample is 0"], ["PCM_16"]),
+        (3e-4 * voice(), ["almost silent: at most -72 dB of full scale"], ["PCM_16"]),
+        (3e-3 * voice(), [], ["PCM_16"]),
+        (
+            np.repeat([1.0, 0.0], [50, 9_950]),
+            ["clipped: 0.5 % of its samples are at full scale"],
+            ["PCM_16", "PCM_U8", "ULAW", "FLOAT"],
+        ),
     ],
 )
-@each("subtype", ["PCM_16", "PCM_U8", "ULAW", "FLOAT"])
-def test_a_level_that_matters_is_said(samples, note, subtype, tmp_path):
-    if subtype in ("PCM_U8", "ULAW") and np.abs(samples).max() < 0.01:
-        return  # too coarse for so little
-    soundfile.write(tmp_path / "a.wav", samples, RATE, subtype=subtype)
-    notes = audio.load(tmp_path / "a.wav").notes
-    assert len(notes) == bool(note)
-    assert "".join(notes).startswith(note)
+def test_a_level_that_matters_is_said(samples, notes, subtypes, tmp_path):
+    for subtype in subtypes:
+        soundfile.write(tmp_path / "a.wav", samples, RATE, subtype=subtype)
+        found = audio.load(tmp_path / "a.wav").notes
+        assert [note[: len(words)] for note, words in zip(found, notes, strict=True)] == notes
 
 
 def test_channels_that_cancel_each_other_are_not_mixed(tmp_path):

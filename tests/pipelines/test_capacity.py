@@ -17,7 +17,7 @@ import soundfile
 
 from pipelines.experiments.capacity import streams, study
 from pipelines.experiments.capacity.streams import Bench, Level, Machine, Sound
-from pipelines.experiments.capacity.study import About, Kept, kept, opened
+from pipelines.experiments.capacity.study import About, kept, opened
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
 from tests.each import each
@@ -216,8 +216,7 @@ class Planted:
 
 
 def made(folder: Path, bench: Planted, carried: int, low: int = 1, high: int = 64) -> study.Study:
-    holds: Callable[[Kept], bool] = lambda each: each.level.n <= carried  # noqa: E731
-    return study.Study(folder, bench, low, high, None, holds)  # type: ignore[arg-type]
+    return study.Study(folder, bench, low, high, None, lambda each: each.level.n <= carried)  # type: ignore[arg-type]
 
 
 @pytest.fixture
