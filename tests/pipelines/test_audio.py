@@ -193,13 +193,13 @@ def test_samples_that_cannot_be_sound_are_refused(name, samples, says, tmp_path)
     refused(audio.load, tmp_path / name, says=(name, *says))
 
 
-@each("rate", [1, 500, 2_000_000_000])
-def test_absurd_rates_are_refused(rate, tmp_path):
+def test_absurd_rates_are_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(), RATE)
     data = bytearray((tmp_path / "a.wav").read_bytes())
-    struct.pack_into("<I", data, data.find(b"fmt ") + 12, rate)
-    (tmp_path / "a.wav").write_bytes(data)
-    refused(audio.load, tmp_path / "a.wav", says=("a.wav", f"{rate} Hz"))
+    for rate in (1, 500, 2_000_000_000):
+        struct.pack_into("<I", data, data.find(b"fmt ") + 12, rate)
+        (tmp_path / "a.wav").write_bytes(data)
+        refused(audio.load, tmp_path / "a.wav", says=("a.wav", f"{rate} Hz"))
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")

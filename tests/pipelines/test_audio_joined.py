@@ -256,23 +256,19 @@ def test_sound_that_is_not_read_is_named(data, parts, tmp_path):
     refused(audio.load, written(tmp_path / "a.wav", data), says=parts)
 
 
-@each("name", ["a.wav", "a.flac", "a.mp3", "a.ogg"])
+@each("name", ["a.wav", "a.flac", "a.mp3", "a.ogg", "joined.flac"])
 def test_a_part_of_a_file_is_what_lies_there(name, tmp_path):
-    encoded(tmp_path, name, voice(3.0))
+    if name == "joined.flac":
+        parts = [encoded(tmp_path, "a.flac", voice(seconds)) for seconds in (1.2, 1.8)]
+        written(tmp_path / name, b"".join(parts))
+    else:
+        encoded(tmp_path, name, voice(3.0))
     whole = audio.load(tmp_path / name).samples
     for begin, end in ((0.0, 1.0), (1.0, 2.5), (2.0, None)):
         sound = audio.load(tmp_path / name, Part(begin_s=begin, end_s=end))
         expected = whole[int(begin * RATE) : None if end is None else int(end * RATE)]
         assert np.array_equal(sound.samples, expected)
-        assert sound.notes == ["the first 1.00 s of 3.00 s are read"] * (begin == 0)
+        assert ("the first 1.00 s of 3.00 s are read" in sound.notes) == (begin == 0)
     late = audio.load(tmp_path / name, Part(begin_s=2.0, end_s=3.5))
-    assert late.notes == ["ends 0.50 s before the end that is asked for"]
+    assert late.notes[-1:] == ["ends 0.50 s before the end that is asked for"]
     refusal(r"is 3\.00 s long; there is nothing of it from 5\.00 s on", audio.load, tmp_path / name, Part(begin_s=5.0))
-
-
-def test_a_part_may_lie_across_joined_recordings(tmp_path):
-    a, b = encoded(tmp_path, "a.flac", FIRST), encoded(tmp_path, "b.flac", SECOND)
-    written(tmp_path / "ab.flac", a + b)
-    whole = audio.load(tmp_path / "ab.flac").samples
-    part = audio.load(tmp_path / "ab.flac", Part(begin_s=2.0, end_s=3.0)).samples
-    assert np.array_equal(part, whole[2 * RATE : 3 * RATE])

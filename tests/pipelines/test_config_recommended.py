@@ -180,11 +180,7 @@ def test_in_the_window_what_a_person_set_stays_and_the_rest_goes_back(vosk):
     pipeline.set("model_directory", "")
     expected = settings.assign(before, {"search.max_active": 4000, "search.beam": 11.0})
     assert pipeline.next == expected
-
-
-def test_a_folder_with_a_broken_file_is_not_taken_in_the_window(vosk):
     (vosk / "conf/model.conf").write_text("what")
-    pipeline = Pipeline()
     sentences: list[str] = []
     pipeline.refused.connect(lambda key, sentence: sentences.append(sentence))
     assert not pipeline.set("model_directory", str(vosk))

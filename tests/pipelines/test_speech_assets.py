@@ -10,7 +10,6 @@ import soundfile
 from assets.speech import build
 from pipelines.audio import collecting, transcripts
 from pipelines.audio import loading as audio
-from pipelines.audio import word_errors as wer
 
 SPEECH = Path(build.__file__).parent
 needs_flite = pytest.mark.skipif(shutil.which("flite") is None, reason="flite is not installed")
@@ -37,17 +36,6 @@ def test_one_utterance_has_noise_in_its_middle():
     n = len(spread)
     assert np.percentile(spread[int(0.4 * n) : int(0.7 * n)], 10) > 20
     assert np.percentile(spread[: int(0.3 * n)], 10) < 5
-
-
-@pytest.mark.slow
-def test_pocketsphinx_understands_the_plain_sentences():
-    pocketsphinx = pytest.importorskip("pocketsphinx")
-    decoder = pocketsphinx.Decoder(loglevel="FATAL")
-    samples, _ = soundfile.read(SPEECH / "01-slt-morning.flac", dtype="int16")
-    decoder.start_utt()
-    decoder.process_raw(samples.tobytes(), full_utt=True)
-    decoder.end_utt()
-    assert wer.count(build.UTTERANCES[0].text, decoder.hyp().hypstr).rate < 0.1
 
 
 @needs_flite

@@ -82,6 +82,11 @@ def test_a_stopped_run_goes_on_and_ends_alike(base, voice, cache):
     assert not list(cache.rglob(".*"))
 
 
+def test_no_more_speech_than_requested(base, voice):
+    training.train(base, 6, voice.speech(9), 120 / training.FRAMES_PER_HOUR, quiet)  # a batch of two and a bit
+    assert voice.spoken == [0, 1, 2, 3]
+
+
 def test_a_run_stopped_while_fitting_leaves_the_old_model(base, voice):
     old = training.train(base, 6, voice.speech(2), 1.0, quiet)
 
@@ -92,12 +97,6 @@ def test_a_run_stopped_while_fitting_leaves_the_old_model(base, voice):
     with pytest.raises(KeyboardInterrupt):
         training.train(base, 6, voice.speech(5), 1.0, stop)
     assert models.best(base, 6).origin == old.origin
-
-
-def test_no_more_speech_than_requested(base, voice):
-    one_batch_and_a_bit = 120 / training.FRAMES_PER_HOUR
-    training.train(base, 6, voice.speech(9), one_batch_and_a_bit, quiet)
-    assert voice.spoken == [0, 1, 2, 3]
 
 
 def test_damaged_alignments_are_made_anew_and_words_that_cannot_be_aligned_left_out(base, voice, cache):
