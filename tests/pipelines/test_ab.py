@@ -48,27 +48,24 @@ def test_arms_are_distinguished_by_epoch_and_in_words_and_times(recorded):
     outcome, path = recorded
     assert outcome.state == "closed"
     with closing(Session.open(path)) as session:
-        about = session.meta["ab"]
+        about, utterances = session.meta["ab"], session.utterances
         assert [one["epoch"] for one in about["arms"]] == [0, 1]
         assert about["arms"][1]["set"] == {"search.beam": 6.0, "gmm.selection.method": "top-n"}
-        assert {u.epochs for u in session.utterances} == {(0,), (1,)}
-        assert {c.epoch for c in session.configs} == {0, 1}
-        for config in session.configs:
-            assert config.tree["search"]["beam"] == (6.0 if config.epoch else 13.0)
-        # The configuration in force at an utterance's first frame is that of its arm.
-        for utterance in session.utterances:
-            (last,) = [c for c in session.configs if c.first_frame <= utterance.first_frame][-1:]
+        assert {u.epochs for u in utterances} == {(0,), (1,)}
+        assert {(c.epoch, c.tree["search"]["beam"]) for c in session.configs} == {(0, 13.0), (1, 6.0)}
+        for utterance in utterances:
+            # The configuration in force at its first frame is that of its arm.
+            last = [c for c in session.configs if c.first_frame <= utterance.first_frame][-1]
             assert utterance.epochs == (last.epoch,)
             spans = session.spans[session.spans["frames"] > 0]
             mine = (spans["first_frame"] - utterance.first_frame) // utterance.n_frames == 0
             assert set(spans[mine]["epoch"].tolist()) == set(utterance.epochs)
         assert {epoch for _, epoch in session.costs} == {0, 1}
-        assert about["measured_from"] == session.utterances[2 * len(FILES)].first_frame
-        marks = [m for m in session.markers if m.kind == "note"]
-        assert [m.asked_frame for m in marks] == [about["measured_from"]]
-        a, b = arms_of(session)
-        assert len(a.utterances) == len(b.utterances) == 2 * len(FILES)
-        assert (a.config["search"]["beam"], b.config["search"]["beam"]) == (13.0, 6.0)
+        assert about["measured_from"] == utterances[2 * len(FILES)].first_frame
+        assert [m.asked_frame for m in session.markers if m.kind == "note"] == [about["measured_from"]]
+        arms = arms_of(session)
+        assert [len(arm.utterances) for arm in arms] == [2 * len(FILES)] * 2
+        assert [arm.config["search"]["beam"] for arm in arms] == [13.0, 6.0]
         found = compare(session)
         heard = {(u.name, u.epochs, u.hypothesis) for u in session.utterances}
     assert (found.interleaved, found.repeats) == (True, 2)

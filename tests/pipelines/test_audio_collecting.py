@@ -114,7 +114,7 @@ def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
         refusal(problem, collecting.collect, [f"{tmp_path}/{pattern}"])
     (tmp_path / "b" / "d" / "e.flac").unlink()
     refusal("no sound files directly in it", collecting.collect, [tmp_path / "b" / "d"])
-    refusal("", collecting.collect, [])
+    refused(collecting.collect, [], says=())
 
 
 # -- which files and which of their channels are decoded -------------------------------------------

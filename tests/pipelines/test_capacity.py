@@ -148,8 +148,7 @@ def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path):
 def test_a_stop_leaves_no_process(begun, tmp_path):
     """While streams start, and while they are measured."""
     before = set(psutil.Process().children())
-    met: list[set[psutil.Process]] = []
-    steps: list[str] = []
+    met, steps = list[set[psutil.Process]](), list[str]()
 
     def step(what: str) -> None:
         steps.append(what)

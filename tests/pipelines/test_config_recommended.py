@@ -72,28 +72,25 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk):
     def idle(**changes: settings.Value) -> list[str]:
         chosen = {"model_directory": str(vosk), **{key.replace("__", "."): value for key, value in changes.items()}}
         config = settings.assign_with_folder(Config(), chosen)
-        return [
-            key for key in ("dnn.net", "dnn.shrink", "graph.vocabulary") if settings.unavailable_reason(config, key)
-        ]
+        return [key for key in (*net, "graph.vocabulary") if settings.unavailable_reason(config, key)]
 
+    net = ["dnn.net", "dnn.shrink"]
     mixtures = settings.unavailable_reason(settings.replace(Config(), "model_directory", str(vosk)), "dnn.net")
     assert "acts only with" in (mixtures or "")
     assert idle(model="dnn") == []
     (vosk / "am/final.mdl").write_bytes(b"\0B<Nnet3>")
-    assert idle(dnn__shrink="low-rank") == ["dnn.net", "dnn.shrink"]
+    assert idle(dnn__shrink="low-rank") == net
     shrunk = settings.replace(Config(), "dnn.shrink", "low-rank")
     assert settings.with_folder(shrunk, str(vosk), shrunk).dnn.shrink == "none"
     (vosk / "graph").mkdir()
     (vosk / "graph/HCLr.fst").write_bytes(b"")
-    assert idle() == ["dnn.net", "dnn.shrink"]
+    assert idle() == net
     (vosk / "graph/Gr.fst").write_bytes(b"")
-    assert idle() == ["dnn.net", "dnn.shrink", "graph.vocabulary"]
-    assert idle(graph__grammar="digits") == ["dnn.net", "dnn.shrink", "graph.vocabulary"]  # words of the grammar
-    assert idle(graph__dictionary="mine.dict") == ["dnn.net", "dnn.shrink"]
+    assert idle() == [*net, "graph.vocabulary"]
+    assert idle(graph__grammar="digits") == [*net, "graph.vocabulary"]  # words of the grammar
+    assert idle(graph__dictionary="mine.dict") == net
     here = settings.assign_with_folder(Config(), {"model_directory": str(vosk)})
-    assert settings.unavailable_reason(here, "graph.vocabulary") == (
-        "graph.vocabulary does nothing here: the model folder has its own graph."
-    )
+    assert "the model folder has its own graph" in settings.unavailable_reason(here, "graph.vocabulary")
 
 
 def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk):

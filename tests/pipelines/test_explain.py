@@ -27,9 +27,8 @@ from tests.short_runs import explain_briefly
 
 
 @pytest.fixture(scope="module")
-def stretch(bundled_speech) -> Stretch:
-    path = bundled_speech / "08-kal16-short.flac"
-    return Stretch((Item("short", path, None),), audio.load(path).duration_s, "the short voice")
+def stretch(short) -> Stretch:
+    return Stretch((Item("short", short, None),), audio.load(short).duration_s, "the short voice")
 
 
 @pytest.fixture(autouse=True)

@@ -158,9 +158,8 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path):
     found = rerun.audio_of([Item("x", path, None) for path in named], tmp_path, 12.0)
     assert [item.path for item in found.items] == [short]
     session = tmp_path / "s.asrs"
-    assert rerun.named_files(QUICK, session) == (QUICK, [])
-    no_path = settings.replace(QUICK, "audio.raw", "16000:s16le")
-    assert rerun.named_files(no_path, session) == (no_path, [])
+    for unnamed in (QUICK, settings.replace(QUICK, "audio.raw", "16000:s16le")):
+        assert rerun.named_files(unnamed, session) == (unnamed, [])
     for key, value in (
         ("graph.dictionary", pipe),
         ("dnn.net", link),
@@ -170,8 +169,7 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path):
     ):
         with pytest.raises(BadInput, match=rf"names .* as its {key}, and no"):
             rerun.named_files(settings.replace(QUICK, key, str(value)), session)
-    named = settings.replace(QUICK, "graph.dictionary", str(short))
-    named = settings.replace(named, "model_directory", str(tmp_path))
+    named = settings.assign(QUICK, {"graph.dictionary": str(short), "model_directory": str(tmp_path)})
     config, (sentence,) = rerun.named_files(named, session)
     assert config == named
     assert f"graph.dictionary={short}" in sentence
@@ -194,38 +192,34 @@ def test_the_longest_configuration_is_taken():
 
 @pytest.mark.slow
 def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch):
-    order = []
-    decode = rerun.Runner.decode
-    monkeypatch.setattr(
-        rerun.Runner, "decode", lambda self, item: order.append(self._config.frames.skip) or decode(self, item)
-    )
+    order, decode = [], rerun.Runner.decode
+    record = lambda self, item: order.append(self._config.frames.skip) or decode(self, item)  # noqa: E731
+    monkeypatch.setattr(rerun.Runner, "decode", record)
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
     arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]
     rounds = rerun.decode(arms, stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
     assert rounds == rerun.MIN_ROUNDS
-    assert len(order) == 2 * (rounds + rerun.WARM_UP_ROUNDS)
-    for i in range(0, len(order), 2):
-        assert {order[i], order[i + 1]} == {1, 2}
-    assert order[0] != order[2], "another arm begins each round"
+    # Both in each round, and another one begins each.
+    assert order == [1, 2, 2, 1] * ((rounds + rerun.WARM_UP_ROUNDS) // 2) + [1, 2] * (
+        (rounds + rerun.WARM_UP_ROUNDS) % 2
+    )
     n_frames = Mfcc({}).n_frames(len(audio.load(short).samples))
     for arm in arms:
         parts = breakdown(arm.recording)
         assert arm.times.by_utterance.shape == (rounds, 1)
         assert arm.times.by_utterance.sum() == pytest.approx(parts.wall_ns)
         # What the run itself does is one sum there, with what lies between all stages.
-        assert arm.times.stages[OVERHEAD].sum() == pytest.approx(
-            parts.between_ns + sum(row.time_ns for row in parts.stages if row.group == OVERHEAD)
-        )
+        overhead = parts.between_ns + sum(row.time_ns for row in parts.stages if row.group == OVERHEAD)
+        assert arm.times.stages[OVERHEAD].sum() == pytest.approx(overhead)
         for row in parts.stages:
-            if row.group == OVERHEAD:
-                continue
-            times = arm.times.stages[row.name]
-            assert times.shape == (rounds, round(n_frames / CELL_FRAMES))
-            assert times.sum() == pytest.approx(row.time_ns)
-            assert row.sentence
+            if row.group != OVERHEAD:
+                times = arm.times.stages[row.name]
+                assert times.shape == (rounds, round(n_frames / CELL_FRAMES))
+                assert times.sum() == pytest.approx(row.time_ns)
+                assert row.sentence
     full, half = ({row.name: row.work for row in breakdown(arm.recording).stages} for arm in arms)
-    halved = half["score.mixture"]["components"] / full["score.mixture"]["components"]
-    assert halved == pytest.approx(0.5, abs=0.02)
+    components = [work["score.mixture"]["components"] for work in (half, full)]
+    assert components[0] / components[1] == pytest.approx(0.5, abs=0.02)
     assert "score.copy" not in full
     measured = total(pairs(arms[0].times, arms[1].times).values()).ratio()
     assert measured.low < measured.ratio < measured.high
@@ -298,9 +292,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch):
     found = perturb.confirm(QUICK, row, stretch, ROOF_TABLE, quiet, never)
     assert found.unchanged.name == "score.mixture"
     made = {p.name: p for p in found.perturbations}
-    assert set(made) == {
-        "block ×2", "block ×½", "dtype halved", "threads +1", "threads −1", "model shrunk",
-    }  # fmt: skip
+    changes = {"block ×2", "block ×½", "dtype halved", "threads +1", "threads −1", "model shrunk"}
+    assert made.keys() == changes
     double = made["block ×2"]
     assert double.change == "block 16 → 32"
     # The verdict in question predicts by all of its parts, and which one it is depends on the run.
