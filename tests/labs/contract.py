@@ -34,10 +34,13 @@ def about(value: float, rel: float = 0.02) -> object:
     return pytest.approx(value, rel=rel)
 
 
+def near(**figures: object) -> dict[str, object]:
+    """Figures that follow from what was planted: exactly, or but for its noise where they are fractions."""
+    return {name: about(value) if isinstance(value, float) else value for name, value in figures.items()}
+
+
 @dataclass(frozen=True)
 class Contract:
-    """A lab with what is planted for it."""
-
     lab: Lab[Parameters, Measured]
     planted: Callable[..., Measured]  # a result that makes the claim true, but for what its keyword arguments change
     false: Sequence[Changes]  # changes that make it so, for the rule to say; the four below likewise
@@ -58,7 +61,6 @@ class Contract:
 
     @property
     def verdicts(self) -> Iterator[tuple[Verdict, Changes]]:
-        """What the rule has to say of which changes."""
         yield from ((HOLDS, changes) for changes in self.true)
         yield from ((PART, changes) for changes in self.in_part)
         yield from ((FAILS, changes) for changes in self.false)
@@ -81,7 +83,6 @@ def times(milliseconds: float, noise: float = NOISE, seed: int = 0, rounds: int 
 
 
 def timings(milliseconds: Mapping[str, Mapping[int, float]], noise: float = NOISE) -> Timings:
-    """A sweep of variants over sizes, each with noise of its own."""
     return Timings(
         seconds={
             variant: {
@@ -93,7 +94,6 @@ def timings(milliseconds: Mapping[str, Mapping[int, float]], noise: float = NOIS
 
 
 def at_size(size: int, milliseconds: Mapping[str, float], noise: float = NOISE) -> Timings:
-    """Variants that were taken at one size."""
     return timings({variant: {size: middle} for variant, middle in milliseconds.items()}, noise)
 
 
@@ -101,7 +101,6 @@ PIECES = 8  # Rounds of a training
 
 
 def rounds(seconds: float, noise: float = NOISE) -> list[float]:
-    """Seconds of each round of a training."""
     return times(1e3 * seconds, noise, round(1e6 * seconds), PIECES)
 
 

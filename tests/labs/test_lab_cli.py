@@ -42,7 +42,6 @@ def run_cli(capsys, *words):
 
 @pytest.fixture
 def session(tmp_path):
-    """A run with planted figures."""
     path = tmp_path / f"{NAME}.asrs"
     lab = labs.load(NAME)
     found = Result(frames=64, sizes=[1, 4, 16], drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]], running=[[1.0, 1.1]] * 3)
@@ -137,9 +136,6 @@ def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     assert "holds no session of a lab" in err
 
 
-# -- however a lab of training ends (the window closes, Ctrl+C, it is killed), its workers end with it ------
-
-
 ASYNC = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
 PATCHED = """
@@ -162,7 +158,6 @@ raise SystemExit(main(words))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few labelled frames in the place of the shipped voices."""
     return labelled_shard(tmp_path_factory.mktemp("data"))
 
 
@@ -232,11 +227,7 @@ def test_no_worker_outlives_a_lab(folder, tmp_path, ending):
         assert json.loads(said.splitlines()[-1])["state"] == "stopped"
 
 
-# -- labs in processes of their own ----------------------------------------------------------------
-
-
 def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
-    """One process: a command that is none, a lab that is none, a lab, and the end."""
     out = tmp_path / "a.asrs"
     child = process("-m", "pipelines.labs")
 

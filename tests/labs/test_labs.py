@@ -54,8 +54,6 @@ def two_arms(parameters: Parameters, desk: Desk) -> Counted:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Runs a planted lab into a.asrs."""
-
     def execute(measure, needed=0, **more):
         lab = planted(measure, needed)
         monkeypatch.setattr(labs, "load", lambda name: lab)

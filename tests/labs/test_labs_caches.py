@@ -15,7 +15,7 @@ from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 from tests.each import each
-from tests.labs.contract import LOUD, NOISE, ROUNDS, Contract, NoDevice, about, at_size, timings
+from tests.labs.contract import LOUD, NOISE, ROUNDS, Contract, NoDevice, about, at_size, near, timings
 from tests.pipelines.net_files import forward
 
 
@@ -88,11 +88,7 @@ CONTRACTS = {
         planted_accesses,
         false=[{"chain": 3.0}, {"drawn": 1.1}],
         noisy=[{"chain": 6.0, "noise": 1.0}],
-        figures={
-            "chain_over_order": about(60.0),
-            "random_over_order_in_first_cache": about(1.0),
-            "along_a_chain_s": about(60e-9),
-        },
+        figures=near(chain_over_order=60.0, random_over_order_in_first_cache=1.0, along_a_chain_s=60e-9),
         drawn=about((1e-9, 1e-9)),
         small=access_orders.Params(largest_mib=1, seconds=0.0),
     ),
@@ -101,12 +97,12 @@ CONTRACTS = {
         planted_bandwidth,
         false=[{"share": 0.2}],
         noisy=[{"share": 0.1, "noise": 1.0}],
-        figures={
-            "memory_share_of_first_cache": about(0.05),
-            "first_cache_bytes_per_s": about(400e9),
-            "first_cache_bytes_per_s_of_16_cores": about(3.2e12),
-            "memory_bytes_per_s": about(20e9),
-        },
+        figures=near(
+            memory_share_of_first_cache=0.05,
+            first_cache_bytes_per_s=400e9,
+            first_cache_bytes_per_s_of_16_cores=3.2e12,
+            memory_bytes_per_s=20e9,
+        ),
     ),
     "call-costs": Contract(
         call_costs.LAB,
@@ -114,13 +110,13 @@ CONTRACTS = {
         false=[{"call_ns": 1.0, "number_ns": 10.0}, {"torch_ns": 0.5}],
         # One number alone decides nothing.
         noisy=[{"call_ns": 10.0, "noise": 3.0}, {"largest": 1}],
-        figures={
-            "numpy_one_by_one_over_at_once": about(AT_ONCE * 1001 / (1000 + AT_ONCE)),
-            "torch_call_s": about(1.001e-6),
-            "torch_call_is_a_tenth_from": 16384,
-        },
+        figures=near(
+            numpy_one_by_one_over_at_once=AT_ONCE * 1001 / (1000 + AT_ONCE),
+            torch_call_s=1.001e-6,
+            torch_call_is_a_tenth_from=16384,
+        ),
         # A vector too short for the call to vanish gives no size.
-        more=[({"largest": 64}, {"numpy_call_is_a_tenth_from": None})],
+        more=[({"largest": 64}, near(numpy_call_is_a_tenth_from=None))],
         small=call_costs.Params(largest=16, seconds=0.0),
         desk=NoDevice,
     ),
@@ -129,7 +125,7 @@ CONTRACTS = {
         planted_noise,
         false=[{"power": -0.3}, {"power": -0.7}],
         noisy=[{"power": -0.45, "spread": 1.5, "draws": 12}],
-        figures={"slope": pytest.approx(-0.5, abs=0.02)},
+        figures=near(slope=pytest.approx(-0.5, abs=0.02)),
         small=gradient_noise.Params(frames=64, largest=8, draws=8),
     ),
     "matrix-orders": Contract(
@@ -137,11 +133,7 @@ CONTRACTS = {
         planted_products,
         false=[{"element": 5.0}, {"whole": 20.0}, {"blocks": 2.5}],
         noisy=[{"column": 1.02, "noise": LOUD}],
-        figures={
-            "column_over_whole": about(10.0),
-            "blocks_share_of_whole": about(1 / 1.1),
-            "numpy_whole_flops_per_s": about(2 * 256**3 / 1e-3),
-        },
+        figures=near(column_over_whole=10.0, blocks_share_of_whole=1 / 1.1, numpy_whole_flops_per_s=2 * 256**3 / 1e-3),
         small=matrix_orders.Params(n=8, block=4, largest=32, seconds=0.0),
     ),
 }

@@ -97,7 +97,6 @@ def test_figures_sentences_and_pictures_follow_from_what_was_planted(name):
 
 
 def fits(chart: Chart) -> None:
-    """Every layer has as many values as places, and as many ends of intervals, or none."""
     for panel in (chart, *chart.beside):
         assert panel.layers
         for layer in panel.layers:
@@ -125,7 +124,6 @@ def test_a_session_gives_back_result_and_verdict(name):
 @every_lab
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, over no numbers
 def test_a_strangers_result_breaks_nothing(name):
-    """Whatever a field of it is, or of its timings: it is no lab, or it is one."""
     contract = CONTRACTS[name]
     fact = record.stored(name, contract.lab.parameters, contract.planted())
     measured = json.loads(msgspec.json.encode(fact))["measured"]
@@ -145,7 +143,7 @@ def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
     if contract.trains:
         monkeypatch.setattr(_training, "data", lambda desk: Path())
         monkeypatch.setattr(labelled, "read", lambda *_: workers_in_threads.lessons(context=7))
-        monkeypatch.setattr(launch, "pieces", workers_in_threads.pieces)
+        monkeypatch.setattr(launch, "pieces", lambda job, *_: iter(workers_in_threads.run_job(job)))
     module = importlib.import_module(f"pipelines.labs.{name.replace('-', '_')}")
     for attribute, value in contract.patches.items():
         monkeypatch.setattr(module, attribute, value)

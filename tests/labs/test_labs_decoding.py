@@ -16,7 +16,7 @@ from pipelines.models.opening import open_model
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
-from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size, with_speech
+from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size, near, with_speech
 from tests.pipelines import scoring_reference as reference
 
 
@@ -36,7 +36,6 @@ def planted_selection(gaussians=0.3, time=0.45, noise=NOISE):
 
 
 def planted_halves(scoring=10.0, search=0.8, device="cuda", noise=NOISE):
-    """How many times as fast each part is on the device."""
     ms = {
         "scoring, processor": 10.0,
         "scoring, device": 10.0 / scoring,
@@ -94,7 +93,7 @@ CONTRACTS = {
         true=[{}, {"errors": 15.0}],
         false=[{"left": 0.8}, {"errors": 18.0}],
         noisy=[{"left": 0.58, "noise": LOUD}],
-        figures={"time_share": about(0.4), "graph_rtf": about(0.001), "greedy_arcs": None, "greedy_word_errors": 700.0},
+        figures=near(time_share=0.4, graph_rtf=0.001, greedy_arcs=None, greedy_word_errors=700.0),
         said=[({}, "of 1000 words 16 are wrong instead of 16; 700 are without a graph, 400 without a language model")],
         drawn=about((1.0, 20.0, 100.0, 90.0, 40.0, 40.0)),
         small=ctc_search.Params(vocabulary=60, speech_s=1.0, seconds=0.0),
@@ -106,7 +105,7 @@ CONTRACTS = {
         planted_selection,
         false=[{"gaussians": 0.6}, {"time": 0.7}],
         noisy=[{"time": 0.57, "noise": LOUD}],
-        figures={"time_share": about(0.45), "gaussians_fewer_times": about(1 / 0.3)},
+        figures=near(time_share=0.45, gaussians_fewer_times=1 / 0.3),
         said=[({}, "of 50 words 4 are wrong instead of 1")],
         drawn=about((45.0,) * 4),
     ),
@@ -116,11 +115,11 @@ CONTRACTS = {
         false=[{"scoring": 1.2}, {"search": 8.0}],
         noisy=[{"scoring": 2.05, "noise": LOUD}],
         impossible=[{"device": ""}],
-        figures={"scoring_gain": about(10.0), "search_gain": about(0.8)},
+        figures=near(scoring_gain=10.0, search_gain=0.8),
         more=[
             (
                 {"device": "", "search": 0.1},
-                {"scoring_gain": None, "scoring_threads_gain": about(10 / 5.5), "search_stand_in_gain": about(0.1)},
+                near(scoring_gain=None, scoring_threads_gain=10 / 5.5, search_stand_in_gain=0.1),
             )
         ],
         said=[({"device": ""}, "torch was built without CUDA")],
@@ -134,12 +133,12 @@ CONTRACTS = {
         planted_decodes,
         false=[{"left": 0.2}],
         noisy=[{"left": 0.48, "noise": LOUD}],
-        figures={
-            "tied_mixtures_left_share": about(0.7),
-            "tied_mixtures_left_share_predicted": pytest.approx(0.7, abs=0.01),
-            "continuous_frame_by_frame_speed_up_at_most": about(10),
-            "net_rtf": about(0.01),
-        },
+        figures=near(
+            tied_mixtures_left_share=0.7,
+            tied_mixtures_left_share_predicted=pytest.approx(0.7, abs=0.01),
+            continuous_frame_by_frame_speed_up_at_most=10.0,
+            net_rtf=0.01,
+        ),
         drawn=about((10.0, 70.0, 70.0, 70.0)),
     ),
 }

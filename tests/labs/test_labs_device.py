@@ -10,7 +10,7 @@ from pipelines.labs.declaration import Parameters
 from pipelines.labs.device_mismatch import ALLOWED, OPERATIONS, PLACES
 from pipelines.labs.sweep import SweepResult
 from tests.each import each
-from tests.labs.contract import NOISE, Contract, NoDevice, about, at_size, rounds, timings
+from tests.labs.contract import NOISE, Contract, NoDevice, about, at_size, near, rounds, timings
 from tests.pipelines.workers_in_threads import CLASSES, FEATURES
 
 
@@ -134,13 +134,13 @@ CONTRACTS = {
         true=[{}, {"device": 1e-6}],
         false=[{"per_cycle": 2.0}],
         noisy=[{"per_cycle": 4.0, "noise": 2.0}],
-        figures={
-            "per_cycle_over_gpu_core": about(16),
-            "clock_hz": about(3e9),
-            "k80_over_laptop_by_clock_and_cores": about(226),
-            "device_flops_per_s": None,
-        },
-        more=[({"device": 1e-6}, {"device_flops_per_s": about(2e12)})],
+        figures=near(
+            per_cycle_over_gpu_core=16.0,
+            clock_hz=3e9,
+            k80_over_laptop_by_clock_and_cores=226.0,
+            device_flops_per_s=None,
+        ),
+        more=[({"device": 1e-6}, near(device_flops_per_s=2e12))],
         small=clocks_cores.Params(n=32, seconds=0.0),
     ),
     "device-mismatch": Contract(
@@ -153,7 +153,7 @@ CONTRACTS = {
             {"both on the device": {"lives": "cpu"}},
             {"to_numpy": ""},
         ],
-        figures={"operations_refused": len(OPERATIONS) - 1, "operations_allowed_across": 1},
+        figures=near(operations_refused=len(OPERATIONS) - 1, operations_allowed_across=1),
         small=Parameters(),
         desk=NoDevice,
         stops=False,
@@ -165,7 +165,7 @@ CONTRACTS = {
         false=[{"resident": 60.0}, {"copied": 10.0}],
         noisy=[{"resident": 31.0, "noise": 0.7}],
         impossible=[{"device": ""}],
-        figures={"resident_over_numpy": about(6), "break_even_n": 1024, "cold_first_product_s": about(0.3)},
+        figures=near(resident_over_numpy=6.0, break_even_n=1024, cold_first_product_s=0.3),
         small=matrix_200.Params(n=8, largest=32, seconds=0.0),
         desk=NoDevice,
         check=the_half_of_the_processor_is_run,
@@ -176,9 +176,9 @@ CONTRACTS = {
         false=[{"small": 3.0}, {"small": 1.0, "large": 15.0}],
         noisy=[{"small": 1.9, "large": 19.5, "noise": 1.5}],
         impossible=[{"device": False}],
-        figures={"gain_small": about(2), "gain_large": about(10)},
+        figures=near(gain_small=2.0, gain_large=10.0),
         # Without a device Amdahl says what one could gain.
-        more=[({"device": False}, {"most_gain_small": about(2, 0.05), "most_gain_large": about(20, 0.1)})],
+        more=[({"device": False}, near(most_gain_small=about(2, 0.05), most_gain_large=about(20, 0.1)))],
         small=mnist_digits.Params(digits=640, rounds=3),
         desk=NoDevice,
         patches={"MODELS": {"small": 1, "large": 2}, "TEST": 64},

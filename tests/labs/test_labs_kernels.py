@@ -20,7 +20,7 @@ from pipelines.scoring.selection import vq_table
 from pipelines.scoring.strategy import never, quietly
 from profiler.analysis.comparison.statistics import Ratio
 from tests.each import each
-from tests.labs.contract import LOUD, NOISE, Contract, about, at_size, timings
+from tests.labs.contract import LOUD, NOISE, Contract, about, at_size, near, timings
 from tests.pipelines import sphinx_writer
 
 FEW_PARAMETERS = parameter_bytes.Params(senones=64, gaussians=5, dimensions=3, batch=4, seconds=0.0)
@@ -107,7 +107,7 @@ CONTRACTS = {
         planted_batches,
         false=[{"gain": 0.5}, {"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}],
         noisy=[{"gain": 1.02, "noise": LOUD}],
-        figures={"net_gain": about(5.0), "rows_two_over_one": about(3.0), "added_latency_ms_at_4": 30.0},
+        figures=near(net_gain=5.0, rows_two_over_one=3.0, added_latency_ms_at_4=30.0),
         drawn=about((1.0, 0.2, 0.2)),
     ),
     "exp-cost": Contract(
@@ -117,11 +117,11 @@ CONTRACTS = {
         true=[{}, {"exp": 1.5, "zip_loop": 4.0}],
         false=[{"exp": 0.5}, {"in_numpy": 0.5}],
         noisy=[{"exp": 1.4, "zip_loop": 0.3, "noise": LOUD}],
-        figures={"numpy_float32_exp_over_slowest": about(3.0), "numpy_float32_exp_ns": about(3000.0)},
+        figures=near(numpy_float32_exp_over_slowest=3.0, numpy_float32_exp_ns=3000.0),
         more=[
             (
                 {"exp": 1.5, "zip_loop": 4.0},
-                {"flawed_add_over_exp": about(5.0 / 1.8, 0.05), "repaired_add_over_exp": about(1.0 / 1.5, 0.1)},
+                near(flawed_add_over_exp=about(5.0 / 1.8, 0.05), repaired_add_over_exp=about(1.0 / 1.5, 0.1)),
             )
         ],
         small=exp_cost.Params(elements=64, items=10, seconds=0.0),
@@ -132,12 +132,12 @@ CONTRACTS = {
         planted_shares,
         false=[{"share_at_64": 0.7}],
         noisy=[{"share_at_1": 0.45, "share_at_64": 0.48, "noise": LOUD}],
-        figures={
-            "exp_share_at_1": pytest.approx(0.05, abs=0.01),
-            "exp_share_at_64": pytest.approx(0.2, abs=0.01),
-            "ms_per_frame_at_1": about(20 / 8),
-            "ms_per_frame_at_64": about(0.5),
-        },
+        figures=near(
+            exp_share_at_1=pytest.approx(0.05, abs=0.01),
+            exp_share_at_64=pytest.approx(0.2, abs=0.01),
+            ms_per_frame_at_1=20 / 8,
+            ms_per_frame_at_64=0.5,
+        ),
         drawn=pytest.approx((5.0, 20.0), abs=1.0),
     ),
     "parameter-bytes": Contract(
@@ -145,13 +145,13 @@ CONTRACTS = {
         planted_mixtures,
         false=[{"waiting": 0.2}],
         noisy=[{"waiting": 0.52, "noise": LOUD}],
-        figures={
-            "waiting_share": pytest.approx(0.6, abs=0.01),
-            "batching_gain": about(2.5),
-            "bytes_per_frame": SIZE,
-            "dram_bytes_per_s": about(SIZE / 8e-3),
-            "flops_per_s_at_batch_4": about(2 * SIZE / 12.8e-3),
-        },
+        figures=near(
+            waiting_share=pytest.approx(0.6, abs=0.01),
+            batching_gain=2.5,
+            bytes_per_frame=SIZE,
+            dram_bytes_per_s=SIZE / 8e-3,
+            flops_per_s_at_batch_4=2 * SIZE / 12.8e-3,
+        ),
         small=FEW_PARAMETERS,
     ),
     "simd-int8": Contract(
@@ -159,12 +159,9 @@ CONTRACTS = {
         planted_ladder,
         false=[{"vectors": 5.0}, {"eight": 0.6}],
         noisy=[{"eight": 0.2, "noise": LOUD}],
-        figures={
-            "vectors_over_plain": about(12.5),
-            "int8_over_best_float": about(4.0),
-            "int8_batched_over_plain": about(125.0),
-            "unrolled_over_plain": about(3.0),
-        },
+        figures=near(
+            vectors_over_plain=12.5, int8_over_best_float=4.0, int8_batched_over_plain=125.0, unrolled_over_plain=3.0
+        ),
         drawn=about((2.5, 0.2, 0.3, 0.05, 0.02)),
     ),
     "vq-lookup": Contract(
@@ -172,7 +169,7 @@ CONTRACTS = {
         planted_lookups,
         false=[{"by_exp": 0.8}, {"tree": 1.5}],
         noisy=[{"by_exp": 0.55, "noise": LOUD}],
-        figures={"exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01), "tree_16_time_share": about(0.01)},
+        figures=near(exp_share_of_saving=pytest.approx(0.1 / 0.99, abs=0.01), tree_16_time_share=0.01),
         drawn=about((1e4, 9e3, 200.0, 100.0)),
     ),
 }

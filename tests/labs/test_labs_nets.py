@@ -13,7 +13,7 @@ from pipelines.labs.teacher_student import LABELS, TAUGHT, TEACHER
 from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import Layer
 from tests.each import each
-from tests.labs.contract import LOUD, NOISE, Contract, about, at_size, timings, with_speech
+from tests.labs.contract import LOUD, NOISE, Contract, about, at_size, near, timings, with_speech
 from tests.pipelines.net_files import card, forward, net
 
 MULTI_FRAMES = [multi_frame.variant(rule, step) for rule in RULES for step in STEPS]
@@ -82,7 +82,6 @@ def counts_of(errors):
 
 
 def planted_students(taught=(3, 4), labels=(6, 5), bundled=False):
-    """Errors in 20 words of each of ten utterances, in turns."""
     errors = {TEACHER: [2] * 10, TAUGHT: list(taught) * 5, LABELS: list(labels) * 5}
     return NetResult(
         timings=at_size(16, {TEACHER: 4.0, TAUGHT: 1.0, LABELS: 1.0}),
@@ -114,12 +113,12 @@ CONTRACTS = {
         planted_outputs,
         false=[{"asked": 500}, {"together": 1.3}],
         noisy=[{"together": 0.9, "noise": LOUD}, {"asked": 350, "spread": 300}],
-        figures={
-            "asked_share": pytest.approx(0.3, abs=0.01),
-            "frames_within_25_to_35_share": 1.0,
-            "gain_frame_by_frame": about(2.0),
-            "best_all_over_best_lazy": about(2.0),
-        },
+        figures=near(
+            asked_share=pytest.approx(0.3, abs=0.01),
+            frames_within_25_to_35_share=1.0,
+            gain_frame_by_frame=2.0,
+            best_all_over_best_lazy=2.0,
+        ),
         small=lazy_outputs.Params(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0),
         desk=with_speech,
         stops=False,
@@ -131,7 +130,7 @@ CONTRACTS = {
         true=[{}, {"frames": 1}],
         false=[{"lost": 2}, {"gain": 0.7}, {"frames": 3}],
         noisy=[{"gain": 1.03, "noise": LOUD}, {"frames": 2, "uneven": 8}],
-        figures={"retrained_size_share": about(0.3), "retrained_gain": about(3.0), "retrained_wer": about(0.2)},
+        figures=near(retrained_size_share=0.3, retrained_gain=3.0, retrained_wer=0.2),
     ),
     "multi-frame": Contract(
         multi_frame.LAB,
@@ -140,12 +139,8 @@ CONTRACTS = {
         true=[{}, {"time": 1.25}],
         false=[{"own": 45}],
         noisy=[{"own": 51, "uneven": 20}],
-        figures={
-            "own_less_copied_same_best_1_of_3": about(0.2),
-            "own_over_copied_time": about(1.6),
-            "copied_1_of_2_gain": about(2.0),
-        },
-        more=[({"time": 1.25}, {"own_outputs_1_of_4_gain": about(0.8)})],
+        figures=near(own_less_copied_same_best_1_of_3=0.2, own_over_copied_time=1.6, copied_1_of_2_gain=2.0),
+        more=[({"time": 1.25}, near(own_outputs_1_of_4_gain=0.8))],
         said=[({"time": 1.25}, "times as fast as scoring every frame")],
         drawn=about((50.0, 50.0, 50.0, 0.0)),
         small=multi_frame.Params(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0),
@@ -158,7 +153,7 @@ CONTRACTS = {
         planted_sparse,
         false=[{"small": 0.5}, {"csr": 1.5}],
         noisy=[{"csr": 0.97, "noise": LOUD}],
-        figures={"csr_gain_at_30_percent_16_frames": about(2.0), "csr_break_even_kept_16_frames": 0.5},
+        figures=near(csr_gain_at_30_percent_16_frames=2.0, csr_break_even_kept_16_frames=0.5),
         said=[({}, "4 are wrong before pruning, 9 after it and 5 retrained")],
     ),
     "teacher-student": Contract(
@@ -166,7 +161,7 @@ CONTRACTS = {
         planted_students,
         false=[{"taught": (6, 5), "labels": (3, 4)}],
         noisy=[{"taught": (2, 8), "labels": (8, 2)}],
-        figures={"wer_change": about(-2 / 20), "teacher_over_taught_time": about(4.0)},
+        figures=near(wer_change=-2 / 20, teacher_over_taught_time=4.0),
         said=[({"bundled": True}, "these very voices")],
         drawn=about((10.0, 17.5, 27.5)),
     ),

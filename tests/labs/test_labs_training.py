@@ -10,7 +10,7 @@ from pipelines.labs.desk import Desk
 from pipelines.labs.pipelined_backprop import LAYERS
 from pipelines.models.nets import Layer
 from pipelines.training.module import FeedForward
-from tests.labs.contract import PIECES, Contract, about, curve, falling, losses, rounds
+from tests.labs.contract import PIECES, Contract, about, curve, falling, losses, near, rounds
 from tests.pipelines import workers_in_threads
 from tests.pipelines.net_files import card
 
@@ -128,11 +128,9 @@ CONTRACTS = {
         planted_asynchronous,
         false=[{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}, {"synchronous": 0.4}],
         noisy=[{"several": 0.9, "synchronous": 0.9, "noise": 0.8}],
-        figures={
-            "speed_up": about(1 / 0.6),
-            "mean_staleness_updates": about(0.75),
-            "communication_share_each": pytest.approx(0.4, abs=0.01),
-        },
+        figures=near(
+            speed_up=1 / 0.6, mean_staleness_updates=0.75, communication_share_each=pytest.approx(0.4, abs=0.01)
+        ),
         small=asynchronous_sgd.Params(batch=4, batches=16, rounds=3),
         trains=True,
         check=each_worker_is_counted,
@@ -142,11 +140,7 @@ CONTRACTS = {
         planted_courses,
         false=[{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}],
         noisy=[{"sparse": 0.421, "noise": 0.8}],
-        figures={
-            "size_low_rank_share": 0.3,
-            "low_rank_divergence_after_nats": about(0.5),
-            "taught_over_hard_errors": about(6 / 7),
-        },
+        figures=near(size_low_rank_share=0.3, low_rank_divergence_after_nats=0.5, taught_over_hard_errors=6 / 7),
     ),
     "consensus-admm": Contract(
         consensus_admm.LAB,
@@ -155,13 +149,13 @@ CONTRACTS = {
         noisy=[{"losses": (2.12, 2.12, 2.12), "noise": 0.9}],
         # The claim is about more than four workers.
         impossible=[{"workers": 4}],
-        figures={
-            "best_rho": RHOS[1],
-            "bytes_asynchronous_over_admm": about(100),
-            "staleness_of_asynchronous_updates": 2,
-            "primal_residual": 0.01,
-            "dual_residual": 0.02,
-        },
+        figures=near(
+            best_rho=RHOS[1],
+            bytes_asynchronous_over_admm=100.0,
+            staleness_of_asynchronous_updates=2,
+            primal_residual=0.01,
+            dual_residual=0.02,
+        ),
         small=consensus_admm.Params(workers=2, batch=4, local=3, exchanges=2, rounds=2),
         trains=True,
         check=fewer_bytes_are_sent,
@@ -177,7 +171,7 @@ CONTRACTS = {
         ],
         # Without a minibatch of the usual size nothing is decided.
         noisy=[{"ends": {16: 2.02, 256: 2.0}, "noise": 0.5}, {"ends": {16: 2.0, 64: 3.0}}],
-        figures={"best_minibatch": 256, "frames_per_s_at_16": about(160 / 0.25)},
+        figures=near(best_minibatch=256, frames_per_s_at_16=160 / 0.25),
         small=minibatch.Params(seconds=0.0, largest=64),
         trains=True,
         patches={"HIDDEN": (8, 6)},
@@ -219,7 +213,6 @@ def test_the_model_is_the_number_of_devices_until_the_server_is_busy():
 
 @pytest.mark.slow
 def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
-    """The real trainer and nets on a few frames: points as requested, and cut weights that stay cut."""
     draw = np.random.default_rng(1)
     for name, frames in (("shard-0000", 600), ("held-out", 60)):
         workers_in_threads.write_shard(tmp_path, draw.integers(0, 100, frames), name)

@@ -117,9 +117,6 @@ def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
     refused(collecting.collect, [], says=())
 
 
-# -- which files and which of their channels are decoded -------------------------------------------
-
-
 def channels(folder: Path, name: str, n: int) -> np.ndarray:
     many = np.random.default_rng(n).uniform(-0.5, 0.5, (8_000, n))
     soundfile.write(folder / name, many, RATE, subtype="FLOAT")

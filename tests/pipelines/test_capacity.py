@@ -26,7 +26,6 @@ ABOUT = About("1", "a processor", 2, None, {"search.beam": "13"}, "digest")
 
 
 def outcomes_of(low: int, high: int, holds: Callable[[int], bool]) -> dict[int, list[bool]]:
-    """The outcomes of all measurements where each number holds or not."""
     outcomes: dict[int, list[bool]] = {}
     while (n := study.following(outcomes, low, high)) is not None:
         assert low <= n <= high
@@ -69,9 +68,6 @@ def test_a_noisy_bend_ends_the_search():
         assert sum(map(len, outcomes.values())) < 40
 
 
-# -- sound and starts ------------------------------------------------------------------------------
-
-
 def test_sounds_are_repeated_with_pauses_and_begin_elsewhere(tmp_path):
     rate = 1000
     sound = Sound.of([np.full(500, 0.5, np.float32), np.full(300, -0.5, np.float32)], rate)
@@ -97,8 +93,6 @@ def test_streams_begin_one_after_the_other_spread_over_a_chunk(n):
     gaps = np.diff([*phases, phases[0] + 0.16])
     assert gaps.max() < 0.16 / n * 2.7  # by the three-gap theorem 2.618 for the golden ratio
 
-
-# -- processes -------------------------------------------------------------------------------------
 
 RUN = """
 import json, os, sys, time
@@ -146,7 +140,6 @@ def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path):
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_stop_leaves_no_process(begun, tmp_path):
-    """While streams start, and while they are measured."""
     before = set(psutil.Process().children())
     met, steps = list[set[psutil.Process]](), list[str]()
 
@@ -188,12 +181,7 @@ def test_streams_that_share_a_core_wait_for_it(tmp_path):
     assert level.waited_s > 1.5 * level.window_s
 
 
-# -- study -----------------------------------------------------------------------------------------
-
-
 class Planted:
-    """A bench that measures nothing, and what it was to measure."""
-
     machine = Machine((0, 1), None)
     cancelled = staticmethod(lambda: False)
 

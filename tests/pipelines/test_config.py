@@ -226,7 +226,6 @@ LADDER, SMALLER = "The ladder", "Compressed nets"
 
 
 def differing(preset: Preset) -> list[settings.Option]:
-    """Settings in which a preset differs from the one that it comes after."""
     before = presets.load(preset.after).config
     return [o for o in settings.options() if settings.get(preset.config, o.key) != settings.get(before, o.key)]
 

@@ -63,7 +63,6 @@ def test_a_stage_is_done_again_in_every_way(stretch, changes, stage, variants):
 
 @pytest.mark.slow
 def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monkeypatch):
-    """What the explanation decodes is what a run decodes, before its replays and after them."""
     config = settings.assign(QUICK, {"gmm.senones": "active", "block": 1})
     words, finish = [], Viterbi.finish
 
@@ -99,8 +98,6 @@ def test_rounds_that_other_programs_took_are_taken_again_but_not_for_ever(stretc
 
 
 class Known(OfSearch):
-    """What it takes hot and cold, ns a frame, is known."""
-
     def refuse(self, block):
         pass
 
@@ -176,17 +173,19 @@ def test_it_can_be_cancelled(stretch):
         explain.explain(QUICK, "score.exp", stretch, quiet, lambda: True)
 
 
-def _explanation_of(**likely: float) -> Explanation:
-    values = dict.fromkeys(PARTS, 0.0) | likely
+@each(
+    "parts, says",
+    [
+        ({"bandwidth": 25.0, "arithmetic": 75.0}, "it takes 80% of its time (70% to 90%); memory takes 25%"),
+        ({"bandwidth": 25.0, "not_attributed": 75.0}, "75% of its time fits neither that nor what its cost law counts"),
+    ],
+)
+def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law(parts, says):
+    values = dict.fromkeys(PARTS, 0.0) | parts
     row = StageRow(
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
         parts=Parts(values, values, values),
     )  # fmt: skip
-    return Explanation(row, (Variant(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
-
-
-def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():
-    fitting = _explanation_of(bandwidth=25.0, arithmetic=75.0).conclusion
-    assert fitting.startswith("Replayed hot, it takes 80% of its time (70% to 90%); memory takes 25%")
-    beyond = _explanation_of(bandwidth=25.0, not_attributed=75.0).conclusion
-    assert "75% of its time fits neither that nor what its cost law counts" in beyond
+    found = Explanation(row, (Variant(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
+    assert found.conclusion.startswith("Replayed hot, ")
+    assert says in found.conclusion

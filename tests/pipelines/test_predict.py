@@ -117,9 +117,6 @@ def test_work_of_a_device_has_no_model(before, change, monkeypatch):
     assert all("processor" in sentence for sentence in without)
 
 
-# -- the order in which arms take turns ------------------------------------------------------------
-
-
 @each("arms", [1, 2, 3, 5])
 def test_each_item_is_taken_by_all_arms_before_the_next_and_each_begins_as_often(arms):
     order = list(turns(arms, 3, range(-arms, arms)))
@@ -130,9 +127,6 @@ def test_each_item_is_taken_by_all_arms_before_the_next_and_each_begins_as_often
         assert {turn.arm for turn in some} == set(range(arms))
     began = Counter((turn.place, turn.arm) for turn in order[::arms])
     assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
-
-
-# -- what recorded sessions ran is found again -----------------------------------------------------
 
 
 def spoken(path: Path | str, **more: Any) -> SimpleNamespace:
@@ -201,9 +195,6 @@ def test_an_ab_session_has_the_settings_of_its_arms(quick, short, tmp_path):
     ab.configs.append(SimpleNamespace(epoch=1, first_frame=50, tree=settings.to_dict(other)))
     assert recorded([ab], {}).configs == (quick, other)
     refusal("is an A/B session", recorded, [session(tmp_path / "a.asrs", quick, spoken(short)), ab], {})
-
-
-# -- what a session names is found again from any folder -------------------------------------------
 
 
 FILES = ("graph.grammar", "graph.dictionary", "graph.language_model", "dnn.net")

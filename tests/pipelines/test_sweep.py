@@ -82,7 +82,6 @@ def refused(place: Path, sweep: Sweep) -> str:
 
 
 def started(log: Path) -> int:
-    """How many commands the fake program has begun."""
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
@@ -117,21 +116,16 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path):
 
 
 @pytest.mark.slow
-def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path):
-    study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12"))
-    study.confirm(Home(), lambda *_: None, lambda: False, everything=True)
-    assert len(study.confirmations) == 3
-    for one in study.trials():
-        outcome = study.confirmations[one.number]
-        assert outcome.ci95[0] <= one.figures.rtf_ratio <= outcome.ci95[1]
-
-
-@pytest.mark.slow
-def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path):
+def test_a_range_is_sampled_no_settings_are_tried_twice_and_all_can_be_confirmed(tmp_path):
     study = swept(tmp_path, made(tmp_path, "search.beam=8..13", "block=8..16"), trials=9)
     chosen = [tuple(one.chosen.values()) for one in study.trials()]
     assert len(chosen) == len(set(chosen)) == 9
     assert all(8 <= beam <= 13 and block in range(8, 17) for beam, block in chosen)
+    study.confirm(Home(), lambda *_: None, lambda: False, everything=True)
+    assert len(study.confirmations) == 9
+    for one in study.trials():
+        low, high = study.confirmations[one.number].ci95
+        assert low <= one.figures.rtf_ratio <= high
 
 
 @pytest.mark.slow
@@ -267,7 +261,6 @@ def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(finished, tmp_pa
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of two trials, to copy."""
     place = tmp_path_factory.mktemp("finished")
     return swept(place, made(place, "search.beam=8,9"), trials=2).folder
 

@@ -23,7 +23,6 @@ RATE = 0.1
 
 
 def plain(batches, size):
-    """The parameters after plain descent as one vector."""
     net, _ = plain_descent(lessons(), WIDTHS, RATE, batches, size)
     return torch.nn.utils.parameters_to_vector(net.parameters()).detach()
 

@@ -26,8 +26,6 @@ def base(tmp_path):
 
 
 class Voice:
-    """Half a second of noise per utterance; records the requests."""
-
     def __init__(self):
         self.spoken = []
 

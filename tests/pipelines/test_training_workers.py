@@ -69,7 +69,6 @@ def test_torchrun_does_the_job_and_leaves_nobody(folder):
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(folder, tmp_path, monkeypatch):
-    """The session is closed as failed; the others do not wait for the dead."""
     lived: list[psutil.Process] = []
 
     def measure(parameters: asynchronous_sgd.Params, desk: Desk) -> None:

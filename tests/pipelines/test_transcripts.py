@@ -283,7 +283,6 @@ READERS: dict[str, Callable[[Any], object]] = {
 
 
 def read(command: tuple[str, ...]) -> None:
-    """Read what `command` names, by what reads it in a run."""
     for name, word in pairwise(command):
         key, value = settings.parse_assignment(word) if name == "--set" else (name, word)
         if key in READERS:

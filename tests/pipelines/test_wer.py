@@ -14,7 +14,6 @@ from tests.each import each
 
 
 def fewest_errors(spoken: list[str], recognised: list[str]) -> int:
-    """Levenshtein distance, row by row."""
     row = list(range(len(recognised) + 1))
     for i, word in enumerate(spoken, start=1):
         above, row[0] = row[0], i
@@ -139,9 +138,6 @@ def test_indices_count_the_words_as_given():
     assert [s.kind for s in steps] == [SAME] * 4
     assert [s.reference_index for s in steps] == [0, 1, 1, 2]
     assert [s.hypothesis_index for s in steps] == [0, 2, 3, 4]
-
-
-# -- words of all scripts --------------------------------------------------------------------------
 
 
 APOSTROPHES = "'\u2018\u2019\u201b\u02bb\u02bc`\u00b4\u2032\uff07\uff40"

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -71,30 +71,27 @@ def lessons(examples: int = 96, context: int = 1, seed: int = 1) -> Lessons:
     return Lessons(part(examples), np.arange(examples // 2), CLASSES, context, seed)
 
 
-def plain_net(
-    taught: Lessons, widths: tuple[int, ...]
+def plain_descent(
+    taught: Lessons, widths: tuple[int, ...], rate: float, batches: int, size: int
 ) -> tuple[torch.nn.Sequential, Callable[[torch.Tensor], torch.Tensor]]:
-    """The net that workers begin with as torch's own layers, and what is done to frames before them."""
+    """Minibatch SGD as torch does it, with its own layers, losses and optimiser, from where workers begin.
+
+    The net, and what is done to frames before it.
+    """
     card = taught.card(widths, 0)
     start, place, width = Layers(card, 1, torch.device("cpu")).vector, 0, card.inputs
-    net = torch.nn.Sequential()
+    layers: list[torch.nn.Module] = []
     for outputs in (*widths, CLASSES):
         layer = torch.nn.Linear(width, outputs)
         for parameter in (layer.weight, layer.bias):
             end = place + parameter.numel()
             parameter.data = start[place:end].clone().view_as(parameter)
             place = end
-        net.extend([layer, torch.nn.ReLU()])
+        layers += [layer, torch.nn.ReLU()]
         width = outputs
+    net = torch.nn.Sequential(*layers[:-1])
     mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
-    return net[:-1], lambda x: ((x - mean) * scale).flatten(1)
-
-
-def plain_descent(
-    taught: Lessons, widths: tuple[int, ...], rate: float, batches: int, size: int
-) -> tuple[torch.nn.Sequential, Callable[[torch.Tensor], torch.Tensor]]:
-    """`plain_net` after minibatch SGD as torch does it: its own layers, losses and optimiser."""
-    net, spread = plain_net(taught, widths)
+    spread = lambda x: ((x - mean) * scale).flatten(1)  # noqa: E731
     descent = torch.optim.SGD(net.parameters(), rate)
     for number in range(batches):
         x, y = taught.batch(number, size)
@@ -105,7 +102,6 @@ def plain_descent(
 
 
 def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
-    """Run `job` on small planted data with threads as workers; return its pieces."""
     pieces: list[Piece] = []
     data = taught or lessons(context=job.context)
 
@@ -115,11 +111,6 @@ def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
 
     together(worker.widest(job.tasks), work)
     return pieces
-
-
-def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> Iterator[Piece]:
-    """In the place of `launch.pieces`."""
-    yield from run_job(job)
 
 
 def write_shard(folder: Path, senones: Sequence[int] | np.ndarray, name: str = "shard-0000") -> np.ndarray:
@@ -132,6 +123,5 @@ def write_shard(folder: Path, senones: Sequence[int] | np.ndarray, name: str = "
 
 
 def labelled_shard(folder: Path) -> Path:
-    """The folder, with one shard of 300 random frames."""
     write_shard(folder, np.random.default_rng(1).integers(0, 100, 300))
     return folder
