@@ -202,7 +202,6 @@ def test_no_worker_outlives_a_lab(folder, tmp_path, ending):
     else:
         lab = started(folder, WINDOW)
         start = {"do": "start", "preset": ASYNC, "config": ENDLESS, "out": str(out)}
-        assert lab.stdin is not None
         lab.stdin.write(json.dumps(start) + "\n")
         lab.stdin.flush()
     family: list[psutil.Process] = []

@@ -74,7 +74,6 @@ def test_a_run_is_a_session_that_says_what_was_found(tmp_path, run):
         assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(of_a)
         found = record.read(session.meta)
         times = [span["duration_ns"] / 3e9 for span in of_a]
-    assert found is not None
     assert found.measured == outcome.measured
     assert outcome.measured.times["a"] == pytest.approx(times)
     assert found.finding == outcome.finding

@@ -19,25 +19,12 @@ from pipelines.training.parallel import launch
 from pipelines.training.parallel import lessons as labelled
 from profiler.errors import Cancelled
 from tests.each import each
-from tests.labs import (
-    test_labs_caches,
-    test_labs_decoding,
-    test_labs_device,
-    test_labs_kernels,
-    test_labs_nets,
-    test_labs_training,
-)
 from tests.labs.contract import Contract
 from tests.pipelines import workers_in_threads
 
-CONTRACTS: dict[str, Contract] = {
-    **test_labs_kernels.CONTRACTS,
-    **test_labs_decoding.CONTRACTS,
-    **test_labs_nets.CONTRACTS,
-    **test_labs_caches.CONTRACTS,
-    **test_labs_device.CONTRACTS,
-    **test_labs_training.CONTRACTS,
-}
+CONTRACTS: dict[str, Contract] = {}
+for group in ("kernels", "decoding", "nets", "caches", "device", "training"):
+    CONTRACTS |= importlib.import_module(f"tests.labs.test_labs_{group}").CONTRACTS
 CASES = [(name, *case) for name, contract in CONTRACTS.items() for case in contract.verdicts]
 NETS_AND_OTHERS_OF_ONE_SIZE = {
     *("bandwidth-ladder", "compress-training", "device-mismatch", "lazy-outputs", "low-rank", "multi-frame"),

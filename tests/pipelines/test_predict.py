@@ -34,13 +34,10 @@ from tests.profiler.profiler_sessions import ROOF_TABLE
 NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
 START = Prediction(
     1.0,
-    tuple(
-        Line(name, group, ns, ns, {})
-        for name, group, ns in (
-            ("score.mixture", "scoring", 40.0),
-            ("search.emit", "search", 30.0),
-            ("overhead", "overhead", 10.0),
-        )
+    (
+        Line("score.mixture", "scoring", 40.0, 40.0, {}),
+        Line("search.emit", "search", 30.0, 30.0, {}),
+        Line("overhead", "overhead", 10.0, 10.0, {}),
     ),
 )
 
@@ -50,19 +47,13 @@ def stretch(short: Path, tmp_path_factory: pytest.TempPathFactory) -> Stretch:
     return rerun.audio_of([Item("x", short, None)], tmp_path_factory.mktemp("cut"))
 
 
-def tried(
-    stretch: Stretch, monkeypatch: pytest.MonkeyPatch, before: Config = QUICK, **changes: object
-) -> tuple[Tried, Tried]:
-    monkeypatch.setattr(predict, "BUDGET_S", 0.0)
-    after = settings.assign(before, {k.replace("__", "."): v for k, v in changes.items()})  # type: ignore[misc]
-    return predict.tried(before, after, stretch, ROOF_TABLE, quiet, never)
-
-
 def test_both_settings_decode_and_all_their_time_is_in_some_group(stretch, monkeypatch):
     arms: list[rerun.Arm] = []
     decode = rerun.decode
     monkeypatch.setattr(rerun, "decode", lambda both, *rest: arms.extend(both) or decode(both, *rest))
-    before, after = tried(stretch, monkeypatch, gmm__selection__enabled=True, search__max_active=150)
+    monkeypatch.setattr(predict, "BUDGET_S", 0.0)
+    fewer = settings.assign(QUICK, {"gmm.selection.enabled": True, "search.max_active": 150})
+    before, after = predict.tried(QUICK, fewer, stretch, ROOF_TABLE, quiet, never)
     assert "score.select" in after.groups["scoring"]
     assert "score.select" not in before.groups["scoring"]
     for arm, side in zip(arms, (before, after), strict=True):

@@ -35,26 +35,20 @@ def job(folder: Path, batches: int, rounds: int = 2) -> Job:
     return Job(tasks=tasks, data=str(folder), rounds=rounds, widths=(8,), context=1)
 
 
-def never() -> bool:
-    return False
-
-
 def workers() -> list[psutil.Process]:
     """Those that descend from this process now."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        try:
+        with suppress(psutil.Error):
             command = process.cmdline()
-        except psutil.Error:
-            continue
-        if "torch.distributed.run" not in command and "pipelines.training.parallel" in command:
-            found.append(process)
+            if "torch.distributed.run" not in command and "pipelines.training.parallel" in command:
+                found.append(process)
     return found
 
 
 @pytest.mark.slow
 def test_torchrun_does_the_job_and_leaves_nobody(folder):
-    running = launch.pieces(job(folder, 6), 3, never)
+    running = launch.pieces(job(folder, 6), 3, lambda: False)
     pieces = [next(running)]
     lived = workers()
     pieces += running
@@ -111,7 +105,7 @@ def test_workers_that_stand_still_end_with_an_error(folder, monkeypatch):
     # Of a tenth of a second the ticks of processor time are too coarse a share.
     monkeypatch.setattr(launch, "IDLE", 0.5)
     with pytest.raises(launch.WorkerDied, match="wait for each other: for 30 seconds none"):
-        list(launch.pieces(job(folder, 4), 2, never))
+        list(launch.pieces(job(folder, 4), 2, lambda: False))
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # one that has ended and was not asked for its status yet
             assert STANDING not in process.cmdline()
