@@ -167,9 +167,10 @@ BOUND = 1.5
     ],
 )
 def test_an_interval_decides_where_all_of_it_lies_on_one_side(low, high, least, most):
-    ratio = Ratio(1.5, low, high) if low else None
+    ratio = Ratio(1.5, low, high)
     assert at_least(ratio, BOUND) == least
     assert at_most(ratio, BOUND) == most
+    assert at_least(None, BOUND) == at_most(None, BOUND) == UNDECIDED
 
 
 @each(
@@ -216,16 +217,9 @@ def test_every_cell_is_timed_in_turns(together):
 
 
 def test_a_cell_is_a_stage_with_its_cost_and_rounds_can_be_few():
-    desk = Desk()
-    found = (
-        Calls()
-        .sweep(
-            label="{variant} of {size}",
-            cost=lambda variant, size: per_call({"fma": float(size)}),
-            rounds=lambda size: 3 if size == 4 else None,
-        )
-        .run(desk, 0.0)
-    )
+    desk, rounds = Desk(), {1: None, 4: 3}
+    costs = {"label": "{variant} of {size}", "cost": lambda variant, size: per_call({"fma": float(size)})}
+    found = Calls().sweep(**costs, rounds=rounds.get).run(desk, 0.0)
     names = [stage.name for stage in desk.recorder.stages]
     assert {"all of 1", "all of 4", "small of 1"} <= set(names)
     cost = desk.recorder.cost_of(names.index("all of 4"), 0)
