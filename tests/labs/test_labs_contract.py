@@ -130,7 +130,7 @@ def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
     if contract.trains:
         monkeypatch.setattr(_training, "data", lambda desk: Path())
         monkeypatch.setattr(labelled, "read", lambda *_: workers_in_threads.lessons(context=7))
-        monkeypatch.setattr(launch, "pieces", lambda job, *_: iter(workers_in_threads.run_job(job)))
+        monkeypatch.setattr(launch, "pieces", lambda job, *_: (piece for piece in workers_in_threads.run_job(job)))
     module = importlib.import_module(f"pipelines.labs.{name.replace('-', '_')}")
     for attribute, value in contract.patches.items():
         monkeypatch.setattr(module, attribute, value)
