@@ -18,7 +18,6 @@ from app.views.utterances import STAGES, WORDS, UtterancesView
 from app.views.word_costs_model import word_costs
 from pipelines.audio import word_errors
 from profiler.plain import milliseconds
-from tests.profiler.profiler_sessions import KEPT
 
 SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
@@ -68,11 +67,6 @@ def test_a_session_tells_machine_device_settings_and_command(qapp, qtbot):
         assert text in known[name]
     assert all(known.values())
     assert SAMPLE.name in said
-
-
-def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(qapp, qtbot):
-    with view_on(UtterancesView, KEPT / "v2-0.1.0.asrs", qtbot) as (view, _):
-        assert view.summary() == "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
 
 
 @pytest.fixture

@@ -112,19 +112,6 @@ def test_a_spike_is_cut_and_marked_not_hidden(replay):
     assert model.realtime_above == pytest.approx(REALTIME_MS / desk.own_ms)
 
 
-def test_the_line_of_real_time_comes_into_view_when_near(replay, monkeypatch):
-    session, track = replay
-    series = series_of(session, track)
-    slower = type(series)(track.generation)
-    slower.costs = rows_of(*track.categories_ns.T * 5)
-    slower.walls.follow([track.wall_row[:] * 5])
-    slower.quantiles.follow(track.wall_row[:] * 5)
-    monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
-    model = cost_model(session, track, FRAMES, ALL, 700)
-    assert model.scale.top > REALTIME_MS
-    assert model.realtime_shown
-
-
 def test_without_a_selection_now_is_next_to_before(replay):
     session, track = replay
     desk = figures_of(session, track, FRAMES)
