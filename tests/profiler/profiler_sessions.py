@@ -4,7 +4,7 @@ Those in tests/data/sessions were made by released versions, and are never made 
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,17 +69,10 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
     for epoch in range(2):
         writer.config(epoch, epoch * FRAMES // 2, {"threads": 1, "frames": {"skip": epoch + 1}})
         recorder.cost(gaussians, epoch, GAUSSIANS_COST)
-    utterance = writer.utterance(
-        "one",
-        "/speech/one.wav",
-        0,
-        FRAMES,
-        FRAMES / 100,
-        "hello world",
-        np.full((FRAMES, 2), 7, np.int8),
-        ["mixed down from 2 channels"],
-        {"channel": 1, "begin_s": 0.5},
-    )
+    peaks, notes = np.full((FRAMES, 2), 7, np.int8), ["mixed down from 2 channels"]
+    part = {"channel": 1, "begin_s": 0.5}
+    audio = "/speech/one.wav"
+    utterance = writer.utterance("one", audio, 0, FRAMES, FRAMES / 100, "hello world", peaks, notes, part)
     marker = writer.marker("option", "skip every second frame", FRAMES // 2 - 1, "frames.skip", 2)
     writer.marker_applied(marker, FRAMES // 2, 1)
     for block in range(BLOCKS):
@@ -95,9 +88,8 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         faults = CounterTotal(lane.id, gaussians, lane.epoch, "page_faults", block + 1, "perf_event")
         writer.counters([faults])
         writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
-    writer.utterance_done(
-        utterance, "hello word", [("hello", 2, 10), ("word", 15, 20)], clock() - start, [0, 1], 1, 2, False
-    )
+    words = [("hello", 2, 10), ("word", 15, 20)]
+    writer.utterance_done(utterance, "hello word", words, clock() - start, [0, 1], 1, 2, False)
     return writer
 
 
@@ -148,21 +140,11 @@ def spans_of(rows: list[tuple[int, ...]]) -> np.ndarray:
     return spans
 
 
-def change_spans(path: Path, change: Callable[[np.ndarray], None]) -> None:
-    """Change the spans of a session of one block behind the program's back."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        number, data = connection.execute("SELECT id, data FROM block").fetchone()
-        spans = np.frombuffer(data, SPAN).copy()
-        change(spans)
-        connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
-
-
 def edit(path: Path, *statements: str) -> None:
     """Change a session behind the program's back."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 # -- hand-made roofs and laws ----------------------------------------------------------------------
@@ -205,18 +187,15 @@ def law(gemm: float = 0, read: float = 0, chase: float = 0, calls: float = 0) ->
 
 
 def session_of(
-    duration: int, cost: Cost | None, hot: float | None = None, roofs: RoofTable = ROOFS, blocks: int = 40, **more: Any
+    duration: int, cost: Cost | None, hot: float | None = None, roofs: RoofTable = ROOFS, blocks: int = 40
 ) -> Any:
     """A stage that records one span of `duration` a block; every fourth block is replayed, and takes `hot` of it."""
     rows: list[tuple[int, ...]] = []
     now = 0
     for i in range(blocks):
-        rows.append((now, duration, SCORE, 16 * i, 16, 50))
-        rows.append((now, duration, 0, 16 * i, 16))
+        rows += [(now, duration, SCORE, 16 * i, 16, 50), (now, duration, 0, 16 * i, 16)]
         now += duration
         if hot is not None and i % 4 == 3:
-            took = round(duration * hot)
-            rows.append((now, took, REPLAY, 16 * i, 0, duration))
-            now += took
-    costs = {(SCORE, 0): cost} if cost else {}
-    return fake_session(spans_of(rows), STAGES, costs, roofs, **more)
+            rows.append((now, round(duration * hot), REPLAY, 16 * i, 0, duration))
+            now += round(duration * hot)
+    return fake_session(spans_of(rows), STAGES, {(SCORE, 0): cost} if cost else {}, roofs)
