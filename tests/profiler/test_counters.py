@@ -122,15 +122,14 @@ def test_a_forbidden_event_says_what_to_set(level):
 
 
 def test_without_the_right_to_see_the_kernel_user_mode_is_counted():
-    kernel = FakeKernel(refuse_kernel_mode=True)
-    with Group(kernel) as group:
+    with Group(FakeKernel(refuse_kernel_mode=True)) as group:
         found = {a.event.name: a for a in group.availability}
-    assert found["cycles"].available
-    assert found["cycles"].user_only
-    assert "user mode" in found["cycles"].reason
+    cycles, switches = found["cycles"], found["context_switches"]
+    assert (cycles.available, cycles.user_only) == (True, True)
+    assert "user mode" in cycles.reason
     # In user mode alone there are none: a zero would be a lie.
-    assert not found["context_switches"].available
-    assert "perf_event_paranoid is 2" in found["context_switches"].reason
+    assert not switches.available
+    assert "perf_event_paranoid is 2" in switches.reason
     # The task's clock runs on in the kernel.
     assert not found["task_clock_ns"].user_only
 

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -22,11 +22,11 @@ MS = 0.001
 
 
 class Machine:
-    """A clock, and work of a millisecond a repeat that other programs stretch as `pace` says."""
+    """A clock, and work of a millisecond a repeat that other programs stretch as `pace` says, over and over."""
 
-    def __init__(self, pace: Iterable[float]) -> None:
+    def __init__(self, *pace: float) -> None:
         self.now = self.cpu = 0.0
-        self._pace: Iterator[float] = iter(pace)
+        self._pace = itertools.cycle(pace)
         self.calls: list[int] = []
 
     def task(self, repeats: int) -> None:
@@ -38,7 +38,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Machine]:
     def with_pace(*pace: float) -> Machine:
-        made = Machine(itertools.cycle(pace))
+        made = Machine(*pace)
         monkeypatch.setattr(timing, "clock", lambda: made.now)
         monkeypatch.setattr(timing, "cpu_clock", lambda: made.cpu)
         return made

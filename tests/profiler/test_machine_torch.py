@@ -20,6 +20,7 @@ from profiler.machine.roofs.calibration import measure
 from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.timing import Effort
+from tests.each import each
 from tests.waiting import PATIENCE_S
 
 PART = calibration.part(1)
@@ -66,8 +67,7 @@ def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path, monke
 
 
 def test_cancelling_ends_the_child(tmp_path):
-    lived = tmp_path / "lived"
-    ready = tmp_path / "ready"
+    ready, lived = tmp_path / "ready", tmp_path / "lived"
     code = f"open({str(ready)!r}, 'w').close(); time.sleep(3); open({str(lived)!r}, 'w').close()"
     with pytest.raises(Cancelled):
         measure([PART], cancelled=ready.exists, command=child(tmp_path, code))
@@ -79,25 +79,20 @@ def test_cancelling_ends_the_child(tmp_path):
 def fake_torch(**more: Any) -> Any:
     """A torch of which products of int8 fail and those of float16 crawl."""
 
-    class Tensor:
-        def __init__(self, dtype: str = "float32") -> None:
-            self.dtype = dtype
+    def tensor(dtype: str = "float32") -> Any:
+        return SimpleNamespace(dtype=dtype, to=tensor)
 
-        def to(self, dtype: str) -> Tensor:
-            return Tensor(dtype)
-
-    def mm(a: Tensor, b: Tensor) -> None:
+    def mm(a: Any, b: Any) -> None:
         now[0] += {"float32": 1e-3, "bfloat16": 5e-4, "float16": 5e-2}[a.dtype]
 
-    def int_mm(a: Tensor, b: Tensor) -> None:
+    def int_mm(a: Any, b: Any) -> None:
         raise RuntimeError("int8 needs another processor\nsecond line")
 
     now = [0.0]
-    quiet = lambda *_, **__: None  # noqa: E731
     names = {name: name for name in ("float32", "bfloat16", "float16", "int8", "uint8")}
-    names |= dict.fromkeys(("ones", "empty", "zeros", "linspace", "set_num_threads", "mv", "exp", "log"), quiet)
-    own = {"now": now, "__version__": "0", "mm": mm, "_int_mm": int_mm, "randint": lambda *_: Tensor()}
-    return SimpleNamespace(**own, **names, **more)
+    quiet = ("ones", "empty", "zeros", "linspace", "set_num_threads", "mv", "exp", "log")
+    own = {"now": now, "__version__": "0", "mm": mm, "_int_mm": int_mm, "randint": lambda *_: tensor()}
+    return SimpleNamespace(**own, **names, **dict.fromkeys(quiet, lambda *_, **__: None), **more)
 
 
 def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch):
@@ -123,17 +118,14 @@ def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch):
     assert progress[0]["progress"].endswith("gemm.torch@cuda float16")
 
 
-def test_no_accelerator_is_a_reason():
-    for torch, reason in (
-        (fake_torch(), "too old"),
-        (fake_torch(accelerator=SimpleNamespace(is_available=lambda: False)), "finds no"),
-    ):
-        missing: list[tuple[str, str]] = []
-        assert device_roofs.accelerator(torch, missing) is None
-        ((name, why),) = missing
-        assert name == "device"
-        assert reason in why
-        assert list(device_roofs.steps(torch, None, missing)) == []
+@each("more, reason", [({}, "too old"), ({"accelerator": SimpleNamespace(is_available=lambda: False)}, "finds no")])
+def test_no_accelerator_is_a_reason(more, reason):
+    torch, missing = fake_torch(**more), list[tuple[str, str]]()
+    assert device_roofs.accelerator(torch, missing) is None
+    ((name, why),) = missing
+    assert name == "device"
+    assert reason in why
+    assert list(device_roofs.steps(torch, None, missing)) == []
 
 
 def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_same():
@@ -143,17 +135,15 @@ def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_sa
         raise RuntimeError("The device doesn't support querying the available free memory.")
 
     where = SimpleNamespace(type="xpu")
-    found = {"is_available": lambda: True, "current_accelerator": lambda: where, "synchronize": lambda: None}
-    about = SimpleNamespace(L2_cache_size=50 << 20)
-    backends: list[tuple[Any, int | None, int]] = [
-        (SimpleNamespace(mem_get_info=refuse), None, 0),
-        (SimpleNamespace(get_device_properties=lambda _: SimpleNamespace()), None, 0),
-        (SimpleNamespace(get_device_properties=lambda _: about), None, 50 << 20),
-        (SimpleNamespace(mem_get_info=lambda: (1_000, 8_000)), 1_000, 0),
+    found = SimpleNamespace(is_available=lambda: True, current_accelerator=lambda: where, synchronize=lambda: None)
+    cases: list[tuple[dict[str, Any], int | None, int]] = [
+        ({"mem_get_info": refuse}, None, 0),
+        ({"get_device_properties": lambda _: SimpleNamespace()}, None, 0),
+        ({"get_device_properties": lambda _: SimpleNamespace(L2_cache_size=50 << 20)}, None, 50 << 20),
+        ({"mem_get_info": lambda: (1_000, 8_000)}, 1_000, 0),
     ]
-    for backend, free, cache in backends:
-        torch = fake_torch(accelerator=SimpleNamespace(**found), xpu=backend)
-        device = device_roofs.accelerator(torch, [])
+    for backend, free, cache in cases:
+        device = device_roofs.accelerator(fake_torch(accelerator=found, xpu=SimpleNamespace(**backend)), [])
         assert (device.kind, device.free, device.cache) == ("xpu", free, cache)
 
 
@@ -161,7 +151,6 @@ DEVICE_ON_THE_PROCESSOR = """
 import json, torch
 from profiler.machine.roofs import device as device_roofs, timing
 from profiler.machine.roofs.timing import Effort
-from tests.waiting import PATIENCE_S
 device_roofs.GEMM_SIZES = (32, 64)
 device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)

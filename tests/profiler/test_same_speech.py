@@ -96,8 +96,7 @@ def test_seconds_in_which_a_change_was_prepared_are_left_out():
     run.marker(800, 1200)
     run.decode("two", 6, [ON] * 6, 2e6)
     found = run.compared()
-    assert found.seconds == 2
-    assert found.ratio.ratio == pytest.approx(0.5)
+    assert (found.seconds, found.ratio.ratio) == (2, pytest.approx(0.5))
 
 
 def test_of_changes_the_second_in_which_they_acted_or_were_given_up_belongs_to_neither():
@@ -151,8 +150,7 @@ def turns(pairs: int, draw: np.random.Generator) -> Run:
     run.meta["ab"] = {"arms": [{"name": "A", "epoch": 5}, {"name": "B", "epoch": 6}], "measured_from": 0, "ended": None}
     for number in range(pairs):
         for epoch in (5, 6) if number % 2 == 0 else (6, 5):
-            cost = (4e6 if epoch == 5 else 2e6) * draw.lognormal(0, 0.02)
-            run.decode("one", 4, [epoch] * 4, cost)
+            run.decode("one", 4, [epoch] * 4, {5: 4e6, 6: 2e6}[epoch] * draw.lognormal(0, 0.02))
     return run
 
 
