@@ -18,25 +18,28 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Stage
 
 
-def named(found: Shares) -> dict[str, float]:
-    return dict(zip(SHARES, found.likely.tolist(), strict=True))
+def named(found: Shares, ns: float = 1.0) -> dict[str, float]:
+    return dict(zip(SHARES, (found.likely * ns).tolist(), strict=True))
 
 
 def shares_of(duration: int, cost: Cost, hot: float | None) -> dict[str, float]:
     return named(all_of(duration, cost, hot))
 
 
-def all_of(duration: int, cost: Cost, hot: float | None) -> Shares:
-    found = tracked(session_of(duration, cost, hot)).attribution.of(SCORE, 0)
-    assert found is not None
-    return found
+def ns_of(duration: int, cost: Cost, hot: float | None) -> dict[str, float]:
+    return named(all_of(duration, cost, hot), duration)
 
 
 def test_hot_time_is_arithmetic_and_the_rest_of_it_instructions():
     # At the best repeat, 110 operations a ns.
     got = shares_of(20_000, law(gemm=1.1e6), 0.75)
-    assert got["arithmetic"] == pytest.approx(0.5)
-    assert got["instructions"] == pytest.approx(0.25)
+    assert (got["arithmetic"], got["instructions"]) == pytest.approx((0.5, 0.25))
+
+
+def all_of(duration: int, cost: Cost, hot: float | None) -> Shares:
+    found = tracked(session_of(duration, cost, hot)).attribution.of(SCORE, 0)
+    assert found is not None
+    return found
 
 
 def test_waiting_is_shared_by_what_data_and_accesses_take_more_from_afar():
@@ -65,36 +68,31 @@ def test_what_no_near_cache_holds_is_hot_time():
 
 
 def test_calls_take_what_the_hot_time_has_room_for_between_two_costs():
-    ns = 20_000
     # At the best repeats, 90 and 900 each.
     for room, wanted in ((2_000, 2_000), (15_000, 9_000), (500, 900)):
-        got = shares_of(ns, law(gemm=110.0 * (ns - room), calls=10), 1.0)
-        assert got["calls"] * ns == pytest.approx(wanted, rel=0.06), room
+        got = ns_of(20_000, law(gemm=110.0 * (20_000 - room), calls=10), 1.0)
+        assert got["calls"] == pytest.approx(wanted, rel=0.06), room
     # The least is too much for what there is: as much is a contradiction.
-    assert got["not_attributed"] * ns == pytest.approx(400, rel=0.1)
+    assert got["not_attributed"] == pytest.approx(400, rel=0.1)
 
 
 def test_waiting_is_at_most_what_all_data_and_first_calls_could_take():
-    got = shares_of(10_000, law(calls=1, chase=60), 0.2)
-    assert got["latency"] * 10_000 == pytest.approx(6_000, rel=0.03)
-    # 2000 of waiting, and 900 hot.
-    assert got["calls"] * 10_000 == pytest.approx(2_900, rel=0.03)
+    got = ns_of(10_000, law(calls=1, chase=60), 0.2)
+    # Of calls 2000 of waiting, and 900 hot.
+    assert (got["latency"], got["calls"]) == pytest.approx((6_000, 2_900), rel=0.03)
     # Ten accesses, each from memory, are 1 µs; the rest is not attributed.
-    got = shares_of(10_000, law(chase=10), 0.5)
-    assert got["latency"] * 10_000 == pytest.approx(1_020)
-    assert got["not_attributed"] * 10_000 == pytest.approx(3_980)
+    got = ns_of(10_000, law(chase=10), 0.5)
+    assert (got["latency"], got["not_attributed"]) == pytest.approx((1_020, 3_980))
 
 
 @pytest.mark.parametrize("replays", [0, FEWEST - 1])
 def test_without_enough_replays_the_law_says_the_least_and_the_rest_is_open(replays):
     session = session_of(20_000, law(gemm=1.1e6, calls=2), 0.5, blocks=4 * replays + 3)
     (row,) = breakdown(session).stages
-    assert row.replays == 0
-    assert row.parts.share("arithmetic") == pytest.approx(0.5)
-    assert row.parts.share("calls") == pytest.approx(0.09)
-    assert row.parts.share("not_attributed") == pytest.approx(0.41)
+    assert (row.replays, row.verdict) == (0, "undecided")
+    shares = [row.parts.share(name) for name in ("arithmetic", "calls", "not_attributed")]
+    assert shares == pytest.approx([0.5, 0.09, 0.41])
     assert row.parts.ends("latency") == pytest.approx((0.0, 0.41), abs=0.02)
-    assert row.verdict == "undecided"
 
 
 def test_replays_tell_of_blocks_under_the_same_law_alone():
@@ -132,15 +130,11 @@ def test_the_standard_error_of_a_ratio_is_that_of_its_spread():
 
 def test_a_device_waits_for_launches_only_beyond_its_work():
     roofs = RoofTable(tuple(replace(r, name=f"{r.name}@cuda") for r in ROOFS.roofs))
-    cost = Cost(
-        {"gemm@cuda": Linear(1.1e6)}, Linear(1e5), Linear(1e5), 1e6, device="cuda", calls={"numba@cuda": Linear(150.0)}
-    )
-    found = by_law(cost, Sums(30_000.0, 0.0, 1.0, 16.0, (0.0, 0.0, 0.0)), roofs)
-    got = named(found)
-    assert got["arithmetic"] * 30_000 == pytest.approx(10_000)
-    assert got["bandwidth"] * 30_000 == pytest.approx(1_000)
-    assert got["calls"] * 30_000 == pytest.approx(15_000 - 11_000)
-    assert got["not_attributed"] * 30_000 == pytest.approx(15_000)
+    calls = {"numba@cuda": Linear(150.0)}
+    cost = Cost({"gemm@cuda": Linear(1.1e6)}, Linear(1e5), Linear(1e5), 1e6, device="cuda", calls=calls)
+    got = named(by_law(cost, Sums(30_000.0, 0.0, 1.0, 16.0, (0.0, 0.0, 0.0)), roofs), 30_000)
+    parts = [got[name] for name in ("arithmetic", "bandwidth", "calls", "not_attributed")]
+    assert parts == pytest.approx([10_000, 1_000, 15_000 - 11_000, 15_000])
 
 
 def test_of_scattered_data_nothing_is_a_parameter():
