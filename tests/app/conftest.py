@@ -72,23 +72,20 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
     return PatientBot(request)
 
 
-PATIENT = {
-    notices: ("INFO_MS", "WRITTEN_MS"),
-    statusline: ("MESSAGE_MS",),
-    run_control: ("STOP_TIMEOUT_MS",),
-    leaving: ("PATIENCE_MS", "AT_QUIT_MS"),
-    command: ("ENDING_MS",),
-    files: ("PATIENCE_MS",),
-    drawing: ("PATIENCE_MS",),
-}
-"""How long a remark stays, and a process may take to end before it is killed."""
-
-
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the window does after some seconds it does not do here, where seconds may pass before anything happens."""
-    for module, name in ((module, name) for module, names in PATIENT.items() for name in names):
-        monkeypatch.setattr(module, name, PATIENCE_MS)
+    for module, *names in (
+        (notices, "INFO_MS", "WRITTEN_MS"),
+        (statusline, "MESSAGE_MS"),
+        (run_control, "STOP_TIMEOUT_MS"),
+        (leaving, "PATIENCE_MS", "AT_QUIT_MS"),
+        (command, "ENDING_MS"),
+        (files, "PATIENCE_MS"),
+        (drawing, "PATIENCE_MS"),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

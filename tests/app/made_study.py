@@ -10,20 +10,15 @@ Tree = dict[str, object]
 
 def trial(number: int, ratio: float | None, wer: float | None, **more: object) -> Tree:
     """A trial of `search.beam` (7, 8 …) with a time ratio and word errors, failed where `ratio` is None."""
-    return {
-        "id": number,
-        "state": "done" if ratio is not None else "failed",
-        "settings": {"search.beam": 7.0 + number},
-        "rtf": None if ratio is None else ratio / 10,
-        "rtf_ratio": ratio,
-        "wer": wer,
-        "memory_bytes": None if ratio is None else 2e8 + number * 1e6,
-        "latency_s": None if ratio is None else 0.16,
-        "latency_ratio": None if ratio is None else 1.0,
-        "session": f"/elsewhere/beams/trials/{number}-1/trial.asrs",
-        "host": "here",
-        "why": None if ratio is not None else "The run failed on here: it crashed.",
-    } | more
+    made: Tree = {"id": number, "settings": {"search.beam": 7.0 + number}, "rtf_ratio": ratio, "wer": wer}
+    made |= {"session": f"/elsewhere/beams/trials/{number}-1/trial.asrs", "host": "here"}
+    if ratio is None:
+        made |= {"state": "failed", "why": "The run failed on here: it crashed."}
+        made |= dict.fromkeys(("rtf", "memory_bytes", "latency_s", "latency_ratio"))
+    else:
+        made |= {"state": "done", "why": None, "rtf": ratio / 10, "memory_bytes": 2e8 + number * 1e6}
+        made |= {"latency_s": 0.16, "latency_ratio": 1.0}
+    return made | more
 
 
 def point(number: int, ratio: float | None = None, ends: tuple[float, float] | None = None, **more: object) -> Tree:

@@ -16,6 +16,7 @@ from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, Recorder
 from tests.fake_clock import FakeClock
+from tests.waiting import wait_until
 
 BLOCK = 16
 SAID = "and mister john dashwood had then leisure to consider how much there might be"
@@ -69,27 +70,22 @@ class Sample:
         for epoch in range(3):
             law = Linear(per_work=(78.0, 0.0, 0.0))
             traffic = Linear(fixed=20e6, per_work=(135.0, 0.0, 0.0))
-            self.recorder.cost(
-                self.gaussians,
-                epoch,
-                Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6, calls={"numpy": Linear(fixed=2.0)}),
-            )
+            calls = {"numpy": Linear(fixed=2.0)}
+            cost = Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6, calls=calls)
+            self.recorder.cost(self.gaussians, epoch, cost)
             count = Linear(per_frame=90_000.0 * SHARES[epoch])
             self.recorder.cost(self.exp, epoch, Cost({"exp": count}))
             tokens = Linear(per_work=(1.0, 0.0, 0.0))
             accesses = (Accesses(tokens, 8e6, CHASE),)
             self.recorder.cost(self.emit, epoch, Cost({"scalar": tokens}, accesses=accesses))
-        self.writer = SessionWriter(
-            self.path,
-            self.recorder,
-            {
-                "asrscope_version": "0.1.0",
-                "preset": "synthetic sample",
-                "argv": ["asrscope", "run", "--preset", "synthetic"],
-                "machine": {"cpu": "Imaginary CPU", "cores": 2},
-                "versions": {"numpy": np.__version__},
-            },
-        )
+        about = {
+            "asrscope_version": "0.1.0",
+            "preset": "synthetic sample",
+            "argv": ["asrscope", "run", "--preset", "synthetic"],
+            "machine": {"cpu": "Imaginary CPU", "cores": 2},
+            "versions": {"numpy": np.__version__},
+        }
+        self.writer = SessionWriter(self.path, self.recorder, about)
         self.writer.calibration(ROOF_TABLE.rows())
         self._configure(0, 0)
         self._utterance: int | None = None
@@ -120,14 +116,8 @@ class Sample:
 
     def _settle(self) -> None:
         """Wait until the writer's thread has taken everything (it looks every 45 ms)."""
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            if self.lane.waiting == 0 and self.writer._commands.empty():
-                # One more round: what was taken may not be committed yet.
-                time.sleep(0.1)
-                return
-            time.sleep(0.01)
-        raise TimeoutError("the session writer does not keep up")
+        wait_until(lambda: self.lane.waiting == 0 and self.writer._commands.empty())
+        time.sleep(0.1)  # one more round: what was taken may not be committed yet
 
     def _toggles(self, frame: int) -> None:
         for name, share, text, value in (

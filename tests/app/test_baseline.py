@@ -16,12 +16,10 @@ from profiler.plain import milliseconds
 def test_the_breakdown_shows_the_pinned_range(sample, qtbot):
     with view_on(BreakdownView, sample, qtbot, (500, 600)) as (view, playhead):
         axis, track = playhead.axis, playhead.track
-        assert track is not None
         axis.select(15.0, 20.0)
         axis.pin((1.0, 4.0))
         settle()
         desk = view.model()
-        assert desk.baseline is not None
         assert (desk.scope.kind, desk.baseline[:2], desk.pair) == (RANGE, (100, 400), None)
         before = track.categories_ns[100:400].mean(axis=0) * 1e-6
         assert desk.before["compute"] == pytest.approx(float(before[CATEGORIES.index("compute")]))
@@ -47,8 +45,6 @@ def test_the_breakdown_shows_the_pinned_range(sample, qtbot):
 def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample, qtbot):
     with view_on(BreakdownView, sample, qtbot) as (_, playhead):
         session, track = playhead.session, playhead.track
-        assert session is not None
-        assert track is not None
         baseline = figures_of(session, track, 2048, pinned=(0, 9999)).baseline
         wall = baseline.own_ms + baseline.categories["other_programs"]
         assert wall == pytest.approx(float(np.mean(track.wall_row[:])) * 1e-6)
@@ -57,7 +53,6 @@ def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample, qtbot)
 def test_statistics_show_mean_and_percentile_of_the_baseline(sample, qtbot):
     with view_on(StatisticsView, sample, qtbot, (500, 360)) as (view, playhead):
         track = playhead.track
-        assert track is not None
         playhead.axis.select(15.0, 20.0)
         assert "baseline" not in view.note
         assert view.table()[1][0][-2:] == [None, None]

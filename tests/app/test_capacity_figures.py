@@ -28,21 +28,13 @@ def stream(seconds: float = 40.0, took_ms: float = 20.0, queue_ms: Sequence[floa
     started = arrived + (np.broadcast_to(queue_ms, n) * MS).astype(np.int64)
     words = [(f"w{k}", 50 * k + 20, 30) for k in range(n // 5)]  # ends at 0.5 s, 1.0 s …: with a chunk
     changes = [(5 * k + 4 + k % 2, k, [words[k]]) for k in range(len(words)) if 5 * k + 4 + k % 2 < n]
+    ends = [(20 * k + 25, 4 * k + 4, 3) for k in range(n // 20) if 20 * k + 25 < n]
     return {
-        "chunk_ms": 100,
-        "lookahead_frames": 0,
-        "waited": True,
-        "origin_ns": ORIGIN,
-        "audio_ns": arrived.tolist(),
-        "arrived_ns": arrived.tolist(),
-        "started_ns": started.tolist(),
-        "shown_ns": (started + int(took_ms * MS)).tolist(),
-        "other_ns": [0] * n,
-        "changes": changes,
-        "segments": [(20 * k + 25, 4 * k + 4, 3) for k in range(n // 20) if 20 * k + 25 < n]
-        + [(n - 1, len(changes), 0)],
-        "words": words[: len(changes)],
-    }
+        "chunk_ms": 100, "lookahead_frames": 0, "waited": True, "origin_ns": ORIGIN,
+        "audio_ns": arrived.tolist(), "arrived_ns": arrived.tolist(), "started_ns": started.tolist(),
+        "shown_ns": (started + int(took_ms * MS)).tolist(), "other_ns": [0] * n,
+        "changes": changes, "segments": [*ends, (n - 1, len(changes), 0)], "words": words[: len(changes)],
+    }  # fmt: skip
 
 
 def level(n: int = 2, **more: float | None) -> Level:
@@ -64,7 +56,6 @@ def test_figures_are_those_of_the_window():
     # The last word of a segment ends at 2 s, 4 s …, and its endpoint is found in the chunk that arrives 0.6 s later.
     assert made.latency_s["time_to_final"] == pytest.approx({"p50": 0.63, "p90": 0.64, "p99": 0.64})
     # The words before it end 0.5, 1.0 and 1.5 s earlier.
-    assert made.latency_s["final"] is not None
     assert made.latency_s["final"]["p99"] == pytest.approx(2.14)
     assert not made.queue_grows
     assert made.queue_growth_s == pytest.approx(0.0)
@@ -82,13 +73,6 @@ def test_figures_are_those_of_the_window():
     assert made.other_cores == pytest.approx(0.3)
 
 
-def test_streams_that_keep_up_hold_within_the_bound_alone():
-    made = capacity.figures(level(1), [stream(took_ms=300.0)], 2)
-    assert made.p99 == pytest.approx(0.3)
-    assert made.holds(0.5)
-    assert not made.holds(0.25)
-
-
 # 40 ms: in the window 20 ms from its first half to its second, not half a chunk.
 @each("growth_ms, grows", [(0.0, False), (40.0, False), (400.0, True)])
 def test_a_queue_that_grows(growth_ms, grows):
@@ -97,6 +81,7 @@ def test_a_queue_that_grows(growth_ms, grows):
     assert made.queue_grows is grows
     assert made.queue_growth_s == pytest.approx(growth_ms * 1e-3 / 4, abs=0.002)
     assert made.holds(9.0) is not grows
+    assert not made.holds(0.001)
 
 
 def test_one_pause_of_the_machine_is_no_queue_that_grows():
@@ -104,7 +89,6 @@ def test_one_pause_of_the_machine_is_no_queue_that_grows():
     waits[280:290] = np.linspace(2000.0, 0.0, 10)
     made = capacity.figures(level(1), [stream(queue_ms=waits)], 2)
     assert not made.queue_grows
-    assert made.latency_s["chunk"] is not None
     assert made.latency_s["chunk"]["p99"] > 1.0
 
 
@@ -117,7 +101,6 @@ def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped():
     stuck["segments"] = [(199, len(stuck["words"]), 0)]
     made = capacity.figures(level(1), [stuck], 2)
     assert made.queue_grows
-    assert made.latency_s["chunk"] is not None
     # Chunk 200 arrived at 20.1 s and was not decoded at 36 s.
     assert made.latency_s["chunk"]["p99"] == pytest.approx(15.9, abs=0.3)
     assert made.rtfx == pytest.approx(2.5)  # half of the audio
@@ -132,8 +115,6 @@ def test_without_a_word_nothing_holds():
     assert (made.waited_s_per_chunk, made.other_cores, made.memory_bytes) == (None, None, None)
     assert capacity.row([made], 0.5)["p99_range_s"] is None
 
-
-# -- rows and reason -------------------------------------------------------------------------------
 
 PLAIN = capacity.figures(level(), [stream(), stream()], 2)
 
@@ -157,8 +138,7 @@ ALONE = with_p99(0.2, n=1, processor_s_per_chunk=0.010, waited_s_per_chunk=0.001
 @each(
     "failing, begins, has",
     [
-        ((0.0105, 0.2, 1.9, 0.02, True), "Waiting for a core grows most.", "p99 is 0.90 s and a queue grows; a chunk"),
-        ((0.0105, 0.2, 1.9, 0.02, True), "Waiting", "waits 200 ms for a core (1.0 ms with 1 stream)"),
+        ((0.0105, 0.2, 1.9, 0.02, True), "Waiting for a core grows", "waits 200 ms for a core (1.0 ms with 1 stream)"),
         ((0.0105, 0.2, 1.9, 0.02, True), "Waiting", "the streams use 1.9 of 2 cores, other programs 0.0."),
         ((0.030, 0.004, 1.9, 0.02, False), "Computing takes 3.00 times", "takes 30 ms of processor time (10 ms)"),
         ((0.015, 0.2, 1.9, 0.0, False), "Waiting", "Computing takes 1.50 times as long as well."),

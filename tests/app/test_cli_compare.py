@@ -2,10 +2,9 @@
 
 import json
 import signal
-from pathlib import Path
 
 import pytest
-from command_line import answer, decoding, here, printed
+from command_line import answer, decoding, here, printed, refused
 
 from tests.waiting import PATIENCE_S, wait_for_frames
 
@@ -25,7 +24,7 @@ def ab(bundled_speech, tmp_path_factory, short_runs):
     ), out  # fmt: skip
 
 
-def test_ab_prints_the_keys_of_the_contract(ab):
+def test_ab_prints_the_keys_of_the_contract_and_finds_the_faster_search(ab):
     tree, out = ab
     assert tree["schema"] == 1
     assert tree["a"] == tree["b"] == tree["session"] == str(out)
@@ -40,10 +39,6 @@ def test_ab_prints_the_keys_of_the_contract(ab):
     assert tree["repeats"] == 6
     assert tree["differences"] == {"search.beam": [16.0, 5.0]}
     assert tree["utterances"] == {"matched": 1, "only_a": [], "only_b": []}
-
-
-def test_ab_finds_the_faster_search(ab):
-    tree, _ = ab
     emit = next(row for row in tree["stages"] if row["name"] == "search.emit")
     assert emit["ratio"] < 0.8
     assert tree["overall"]["ratio"] < 1.0
@@ -83,14 +78,13 @@ def plain(bundled_speech, tmp_path_factory, short_runs):
 
 @pytest.mark.slow
 def test_two_single_runs_are_undecided_and_it_says_why(plain):
-    paths = plain
-    tree = answer("compare", *paths)
-    assert (tree["a"], tree["b"]) == tuple(map(str, paths))
+    tree = answer("compare", *plain)
+    assert (tree["a"], tree["b"]) == tuple(map(str, plain))
     assert tree["overall"]["verdict"] == "undecided"
     assert tree["overall"]["ci95"] is None
     assert {row["verdict"] for row in tree["stages"]} == {"undecided"}
     assert any("cannot know the noise between runs" in w for w in tree["warnings"])
-    assert "(no interval)" in here("compare", *paths).stdout
+    assert "(no interval)" in here("compare", *plain).stdout
 
 
 def test_the_measured_floor_is_shown_for_its_own_machine(ab, tmp_path, monkeypatch):
@@ -122,25 +116,13 @@ def test_sessions_are_run_again_in_turns(ab, plain, tmp_path):
     assert "audio.channel says what is decoded; both arms need the same." in done.stderr
 
 
-def test_what_cannot_be_compared_leaves_no_session(plain, tmp_path, monkeypatch):
-    folder = tmp_path / "sessions"
-    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(folder))
-    assert "grammar" in refused_after_progress("ab", "--session", plain[0], "--b", "graph.grammar=/dev/null")
-    assert list(folder.iterdir()) == []
-
-
-def refused_after_progress(*words: str | Path) -> str:
-    """The sentence that comes after what was prepared."""
-    done = here(*words)
+def test_what_cannot_be_compared_is_refused_and_leaves_no_session(plain, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
+    done = here("ab", "--session", plain[0], "--b", "graph.grammar=/dev/null")
     assert (done.returncode, done.stdout) == (2, "")
-    return done.stderr.strip().splitlines()[-1]
-
-
-def test_a_plain_session_alone_is_no_comparison(plain):
-    done = here("compare", plain[0])
-    assert done.returncode == 2
-    assert "give a second session" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert "grammar" in done.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+    assert "give a second session" in refused("compare", plain[0])
 
 
 @pytest.mark.slow

@@ -35,56 +35,48 @@ def listening(address: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("words", "variable"), [([], "DISPLAY"), (["open", "run.asrs"], "WAYLAND_DISPLAY")])
-def test_a_display_that_does_not_answer_is_a_sentence(words, variable, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "variable", "says"),
+    [
+        ([], "DISPLAY", "asrscope run"),
+        (["open", "run.asrs"], "WAYLAND_DISPLAY", "asrscope run"),
+        (["open"], "QT_QPA_PLATFORM", "Qt cannot open a window here"),
+    ],
+)
+def test_a_display_that_does_not_answer_is_a_sentence(words, variable, says, tmp_path):
     nobody = str(tmp_path / "socket")  # a number might be that of somebody's display
     done = asrscope(*words, without=VARIABLES, **{variable: nobody})
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.splitlines()
-    assert f"{variable}={nobody}" in line
-    assert "asrscope run" in line
-
-
-def test_what_qt_cannot_start_on_is_a_sentence():
-    done = asrscope("open", without=VARIABLES, QT_QPA_PLATFORM="nonsense")
-    assert done.returncode == main.USAGE_ERROR
-    (line,) = done.stderr.splitlines()
-    assert "Qt cannot open a window here" in line
-    assert "nonsense" in line
+    assert nobody in line
+    assert says in line
 
 
 def test_the_demo_runs_without_a_window_then(bare, tmp_path):
     bare.setenv("DISPLAY", str(tmp_path / "socket"))
     asked: list[list[str]] = []
     real = main.main
-
-    def noted(words: list[str]) -> int:
-        asked.append(words)
-        return 0
-
-    bare.setattr(main, "main", noted)
+    bare.setattr(main, "main", lambda words: asked.append(words) or 0)
     assert real(["demo", "--folder", str(tmp_path / "demo")]) == 0
     assert [words[0] for words in asked] == ["run", "export"]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", ":", "x", ":77.0", "unix:77", "localhost:9999", ":99999", "a b:1", "[::1]:9999",
-     "/no/such/socket", "\udcff:0", "é" * 300 + ":0", ":" + "9" * 5000],
-)  # fmt: skip
+    ["", ":", ":77.0", "localhost:9999", ":99999", "/no/such/socket", "\udcff:0", "é" * 300 + ":0", ":" + "9" * 5000],
+)
 def test_names_under_which_nothing_answers(bare, name):
-    bare.setattr(socket, "create_connection", _nobody)
+    def nobody(address: tuple[str, int], seconds: float) -> socket.socket:
+        host, port = address
+        host.encode("idna")
+        assert port < 65536
+        raise ConnectionRefusedError
+
+    bare.setattr(socket, "create_connection", nobody)
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         bare.setenv(variable, name)
     bare.setenv("XDG_RUNTIME_DIR", "/no/such/folder")
     assert not open.has_display()
-
-
-def _nobody(address: tuple[str, int], seconds: float) -> socket.socket:
-    host, port = address
-    host.encode("idna")
-    assert port < 65536
-    raise ConnectionRefusedError
 
 
 @pytest.mark.parametrize("name", [":3", ":3.0", "unix:3"])

@@ -1,6 +1,7 @@
-"""What nobody foresaw, and what nobody should have typed: one sentence each, and where the details lie."""
+"""What nobody foresaw or should have typed, and limits of the system: one sentence each, and where the details lie."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ from sample_session import write_sample
 
 from app.cli import main, presets
 from profiler.files import paths
+from profiler.process import children, limits
+from tests.waiting import PATIENCE_S
 
 LONG = "x" * 100_000
 EXPORTS = ("--csv", "--chrome-trace", "--speedscope", "--markdown", "--png")
@@ -256,3 +259,60 @@ def test_the_sentence_of_every_usage_error_names_the_help():
     assert "`asrscope run --help`" in refused("run", "--repeat", "x")
     assert "`asrscope --help`" in refused("--nonsense")
     assert "`asrscope --help`" in refused("--")
+
+
+def ended(*command: str) -> subprocess.CompletedProcess[str]:
+    own = children.environment()
+    return subprocess.run(command, env=own, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="there is no prlimit")
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        (f"--as={600 << 20}", "address space of this process is limited to 629 MB"),
+        (f"--stack={64 << 10}", "stack of this process is limited to 66 kB"),
+    ],
+)
+def test_too_little_of_it_is_one_sentence(limit, says):
+    words = ("run", "--preset", "gmm-quick", "--audio", "none.wav")
+    done = ended("prlimit", limit, *children.python("-m", "app.cli.main"), *words)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("asrscope: ")
+    assert says in line
+    assert "needs" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of threads there")
+def test_too_few_threads_are_counted():
+    """In a child: the limit is the user's, and root has none."""
+    code = (
+        "import threading, os, resource, sys, profiler.process.limits, profiler.errors\n"
+        "os.setuid(65534) if not os.getuid() else None\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))\n"
+        "from profiler.process import limits\n"
+        "from profiler.errors import BadInput\n"
+        "try:\n    limits.check()\nexcept BadInput as problem:\n    print(problem)\n"
+    )
+    printed = ended(sys.executable, "-P", "-c", code).stdout
+    for says in ("threads can be started", f"needs {limits.threads_needed()}", "ulimit -u, now 3"):
+        assert says in printed
+
+
+def test_what_was_short_is_found_behind_other_errors():
+    def behind(problem: Exception) -> Exception:
+        other = ValueError("something else")
+        other.__cause__ = problem
+        return other
+
+    for problem, says in (
+        (MemoryError("Unable to allocate 3.2 GiB"), "enough memory: Unable to allocate 3.2 GiB."),
+        (OSError(12, os.strerror(12)), "enough memory"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "libtorch_cpu"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "enough memory"),
+        (RuntimeError("can't start new thread"), "No further thread"),
+    ):
+        assert says in limits.shortage(behind(problem))
+    assert limits.shortage(behind(RuntimeError("shape"))) is None
+    assert limits.shortage(OSError(28, "No space left on device")) is None

@@ -37,16 +37,15 @@ def test_the_reference_client_reads_sessions(folder):
         async with stdio_client(server) as streams, ClientSession(*streams) as client:
             await client.initialize()
             answers["tools"] = {tool.name for tool in (await client.list_tools()).tools}
-            for name, given in (
-                ("sessions", {}),
-                ("report", {"session": "one.asrs"}),
-                ("compare", {"a": "one.asrs", "b": "two.asrs"}),
-                ("predict", {"session": "one.asrs", "factors": {"search": 0.5}}),
-                ("words", {"session": "two.asrs", "longest": 2}),
-                ("outside", {"session": f"../{outside.name}"}),
-                ("absolute", {"session": str(outside)}),
+            for name, tool, given in (
+                ("sessions", "sessions", {}),
+                ("report", "report", {"session": "one.asrs"}),
+                ("compare", "compare", {"a": "one.asrs", "b": "two.asrs"}),
+                ("predict", "predict", {"session": "one.asrs", "factors": {"search": 0.5}}),
+                ("words", "words", {"session": "two.asrs", "longest": 2}),
+                ("outside", "report", {"session": f"../{outside.name}"}),
+                ("absolute", "report", {"session": str(outside)}),
             ):
-                tool = name if name not in ("outside", "absolute") else "report"
                 answers[name] = await client.call_tool(tool, given)
 
     anyio.run(talk)

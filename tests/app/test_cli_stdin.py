@@ -1,10 +1,11 @@
-"""Sound on standard input: `--audio -`."""
+"""Standard input of a run: sound (`--audio -`), and the line from which `--wait` decodes until the input ends."""
 
 import io
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +13,15 @@ import pytest
 import soundfile
 from command_line import command, here
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 RUN = ("run", "--preset", "digits", "--no-profile", "--json", "--audio", "-")
 
 
 def run_with_input(content: bytes, *words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        command(*RUN, *words),
-        input=content,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={**os.environ, "TMPDIR": str(folder)},
-    )
+    own = {**os.environ, "TMPDIR": str(folder)}
+    line = command(*RUN, *words)
+    return subprocess.run(line, input=content, capture_output=True, check=False, timeout=PATIENCE_S, env=own)
 
 
 def test_sound_on_standard_input_is_decoded(bundled_speech, tmp_path, monkeypatch, short_runs):
@@ -57,3 +53,43 @@ def test_what_is_no_sound_on_standard_input_is_refused(tmp_path):
         (line,) = done.stderr.decode().splitlines()
         assert says in line
         assert not list(tmp_path.glob("asrscope-stdin-*"))
+
+
+STREAM = ("run", "--preset", "gmm-quick", "--set", "stream.chunk_ms=160", "--no-profile", "--wait", "--json")
+
+
+@pytest.fixture
+def waiting(bundled_speech, tmp_path):
+    """A run at real time that is prepared and waits."""
+    said = tmp_path / "said"
+    speech = bundled_speech / "01-slt-morning.flac"
+    words = command(*STREAM, "--set", "pace=1", "--audio", speech, "--partials", tmp_path / "partials")
+    with said.open("wb") as complaints:
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
+    try:
+        wait_until(lambda: "decoding" in said.read_text().splitlines() or process.poll() is not None)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(waiting, tmp_path):
+    begun_ns = time.perf_counter_ns()
+    assert waiting.stdin is not None
+    waiting.stdin.write(b"\n")
+    waiting.stdin.flush()
+    wait_until(lambda: bool((tmp_path / "partials").read_text()))
+    printed, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert waiting.returncode == 130
+    (utterance,) = json.loads(printed)["utterances"]
+    assert utterance["stream"]["origin_ns"] > begun_ns
+    assert utterance["audio_s"] < 6  # of 6.2 s
+
+
+@pytest.mark.slow
+def test_without_a_line_nothing_is_decoded(waiting):
+    printed, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert json.loads(printed)["utterances"] == []
+    assert waiting.returncode == 130

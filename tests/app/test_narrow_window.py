@@ -1,16 +1,18 @@
-"""The window at its least size, and on a 4K screen at threefold scale: whole words, and nothing on top of another."""
+"""The form at the smallest window to serve, the window at its least size, and on a 4K screen: whole words in view."""
 
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication
 
 from app.model.effects import Effect
-from app.model.recent import Memory
 from app.pictures.writers import settle
 from app.views.view import View
 from app.window.first_window import MINIMUM
 from app.window.main_window import MainWindow
 from pipelines.audio.word_errors import ErrorCount
+from pipelines.config import presets
 from tests.app.sample_session import write_sample
 from tests.app.text_geometry import cut_short, faults
 
@@ -19,10 +21,9 @@ FASTER = Effect("faster", 3.5, 3.1, 3.9, ErrorCount(1, 30), ErrorCount(2, 30), "
 
 @pytest.fixture
 def opened(qtbot, tmp_path):
-    window = MainWindow(memory=Memory(tmp_path / "settings.ini"))
+    window = MainWindow()
     qtbot.addWidget(window)
-    path = write_sample(tmp_path / "a-name-that-is-very-long.asrs", frames=2048)
-    window.playhead.open(path)
+    window.playhead.open(write_sample(tmp_path / "a-name-that-is-very-long.asrs", frames=2048))
     window.show_desk()
     window.show()
     return window
@@ -61,8 +62,7 @@ def test_in_less_room_the_form_waits_and_figures_stand_alone(opened):
     assert window.desk.form.isHidden()
     window.setMinimumSize(600, 500)
     settled(window, 853, 640)
-    window.top.rtf.show_value("0.243", "whole run", "")
-    window.top.wer.show_value("29.5 %", "105 words", "")
+    show_figures(window)
     settle()
     assert window.desk.form.isHidden()
     assert (faults(window), cut_short(window)) == ([], [])
@@ -117,6 +117,115 @@ def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live):
     settled(window, 1600, 900)
     assert all(w.isVisible() for w in (transport.mark, transport.speed, transport.follow))
     window.playhead.close()
-    assert transport.live.isHidden()
-    assert transport.mark.isHidden()
-    assert transport.speed.isVisible()
+    assert [w.isHidden() for w in (transport.live, transport.mark, transport.speed)] == [True, True, False]
+
+
+SIZE = (1280, 800)
+FIRST = ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active")
+
+
+@pytest.fixture
+def wide(window):
+    made = window()
+    made.resize(*SIZE)
+    made.show_desk()
+    QApplication.processEvents()
+    return made
+
+
+def tops(window: MainWindow) -> dict[str, int]:
+    """Where each setting in view begins."""
+    fields = window.desk.form.fields
+    return {key: field.mapTo(window, QPoint(0, 0)).y() for key, field in fields.items() if field.isVisible()}
+
+
+def test_what_is_changed_most_is_above_the_fold(wide):
+    for name in ("gmm", "dnn"):
+        wide.pipeline.choose(name)
+        QApplication.processEvents()
+        assert (wide.width(), wide.height()) == SIZE
+        view = wide.desk.form._scroll.viewport()
+        for key in FIRST:
+            field = wide.desk.form.fields[key]
+            assert field.isVisible(), (name, key)
+            place = field.mapTo(view, field.rect().topLeft()).y()
+            assert 0 <= place <= view.height() - field.height(), (name, key)
+            assert field.title.text() == field.title.full, f"the title of {key} is cut"
+        assert all(toggle.isVisible() for toggle in wide.top.toggles), name
+
+
+def test_rows_stay_where_they_are_and_what_waits_for_the_next_run_is_not_folded_away(wide):
+    before = tops(wide)
+    form = wide.desk.form
+    form.fields["block"].show_note("latency 210 ms: 160 ms block + 40 ms context + 9.6 ms scoring")
+    QApplication.processEvents()
+    assert tops(wide) == before
+    note = form.fields["block"].note
+    assert note.text().endswith("…")
+    assert note.fontMetrics().horizontalAdvance(note.text()) <= note.width() - note.indent()
+    wide.pipeline.run_started(presets.load(presets.DEFAULT).config)
+    wide.pipeline.set("model", "single-stream")  # waits, and says so
+    QApplication.processEvents()
+    assert form.fields["model"].waiting.isVisible()
+    after = tops(wide)
+    assert {key: after[key] for key in before} == before
+    field = form.fields["threads"]
+    assert not field.isVisible()
+    wide.pipeline.set("threads", 2)
+    assert field.isVisible()
+    assert field.waiting.isVisible()
+    wide.pipeline.run_ended()
+    assert not field.isVisible()
+
+
+def test_with_every_row_open_each_title_and_sentence_is_whole(qtbot, wide):
+    form = wide.desk.form
+    for name in ("demo", "dnn", "ctc"):
+        wide.pipeline.choose(name)
+        for layer in form.layers.values():
+            layer.more.setChecked(True)
+        rows = form._scroll.widget()
+        settle()
+        qtbot.waitUntil(lambda rows=rows: rows.height() >= rows.layout().totalHeightForWidth(rows.width()))
+        settle()
+        shown = [field for field in form.fields.values() if field.isVisible()]
+        assert len(shown) == len(wide.pipeline.options)
+        assert any(field.reason.isVisible() for field in shown)
+        assert (name, cut_short(form), faults(form)) == (name, [], [])
+        for field in shown:
+            if field.reason.isVisible():
+                assert field.reason.height() >= field.reason.heightForWidth(field.reason.width())
+                assert field.rect().contains(field.reason.geometry())
+
+
+def test_a_title_of_two_lines_makes_room_for_what_waits(wide):
+    field = wide.desk.form.fields["search.insertion_penalty"]  # whose title is wider than its place
+    wide.desk.form.layers[field.option.layer].more.setChecked(True)
+    QApplication.processEvents()
+    height = field.height()
+    assert "\n" in field.title.text()
+    field.show_waiting(True)
+    QApplication.processEvents()
+    assert (field.height(), "\n" in field.title.text()) == (height, False)
+    assert faults(wide.desk.form) == []
+    field.show_waiting(False)
+    assert "\n" in field.title.text()
+
+
+def test_a_search_finds_every_setting_and_the_other_sections_are_one_line(wide):
+    form = wide.desk.form
+    rest = [layer for layer in form.layers.values() if not layer.is_main]
+    assert rest
+    assert not any(layer.isVisible() for layer in rest)
+    assert form.others.text() == f"{len(rest)} more ▾"
+    form.others.click()
+    assert all(layer.isVisible() for layer in form.layers.values())
+    form.others.click()
+    for option in wide.pipeline.options:
+        form.search.setText(f"{option.key} {option.title}")
+        assert form.fields[option.key].isVisible(), option.key
+    form.search.setText("nothing of this name")
+    assert not any(layer.isVisible() for layer in form.layers.values())
+    form.reveal("stream.chunk_ms")
+    assert form.search.text() == ""
+    assert form.fields["stream.chunk_ms"].isVisible()

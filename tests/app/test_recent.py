@@ -1,15 +1,21 @@
-"""What the window remembers: nothing in a file of settings is run, whoever has written it."""
+"""What the window remembers, which nobody can make it run; and sessions renamed, with what lies next to them."""
 
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 from command_line import python
-from PySide6.QtCore import QByteArray
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QInputDialog
+from shown_windows import answer, errors
 
 from app.application import APPLICATION
+from app.model.bookmarks import sidecar
 from app.model.recent import FILE, SCHEMA, Memory, layout_key
+from app.window.welcome import SessionRow
 from profiler.process.children import ROOT
 
 OF_QT = re.compile(r"QSettings|QDataStream|readQVariant|pickle\.|import pickle|restoreState\(|restoreGeometry\(")
@@ -63,9 +69,9 @@ def test_a_python_object_in_settings_is_not_made(tmp_path):
 
 
 def test_texts_lists_and_layouts_are_there_again(own_settings, tmp_path):
-    memory, other = Memory(), Memory()
+    memory = Memory()
     memory.remember("theme", "dark")
-    other.remember("hosts", ["gpu", "caf\udce9"])
+    Memory().remember("hosts", ["gpu", "caf\udce9"])
     memory.remember_state(layout_key("a/b ü"), QByteArray(b"f\0\xff"))
     memory.remember_state("geometry", QByteArray(b"x" * 3000))
     again = Memory()
@@ -84,11 +90,10 @@ def test_qt_gets_only_bytes_that_were_remembered_here(own_settings, tmp_path):
     seal, text = tree["values"]["geometry"].split(" ")
     nearly = seal[:-1] + ("1" if seal.endswith("0") else "0")
     others = [f"{seal} AAAA", f"{seal} {text}=", f" {text}", text, f"{nearly} {text}", "", f"é {text}", seal]
-    for value in (*others, [seal, text]):
-        file.write_text(json.dumps(tree | {"values": {"geometry": value}}))
-        assert Memory().state("geometry") is None, value
-    file.write_text(json.dumps(tree | {"values": {"layout/now": f"{seal} {text}"}}))  # of another key
-    assert Memory().state("layout/now") is None
+    of_another_key = {"layout/now": f"{seal} {text}"}
+    for values in (*({"geometry": value} for value in (*others, [seal, text])), of_another_key):
+        file.write_text(json.dumps(tree | {"values": values}))
+        assert [Memory().state(key) for key in values] == [None], values
     file.write_text(json.dumps(tree))
     assert Memory().state("geometry") == QByteArray(b"good")
     (key,) = (tmp_path / "data").rglob("window.key")
@@ -113,6 +118,107 @@ def test_a_file_that_is_none_is_forgotten_and_left(own_settings, kind):
     assert memory.text("theme", "system") == "system"
     memory.remember("theme", "dark")
     assert memory.text("theme") == "dark"
-    kept = kind in ("nowhere", "huge", "deep", "list", "older")
-    assert (Memory().text("theme") == "dark") == kept
+    assert (Memory().text("theme") == "dark") == (kind not in ("fifo", "folder", "zero"))
     assert SCHEMA > 1
+
+
+@pytest.mark.slow
+def test_f2_renames_the_session_shown_with_its_bookmarks(qtbot, opened, finished):
+    opened.bookmarks.add((100, 200), "slow")
+    opened.axis.select(3.0, 4.0)
+    opened.playhead.seek(500)
+    settings = opened.pipeline.next
+    qtbot.keyClick(opened, Qt.Key.Key_F2)
+    assert answer(opened, " call 7 ") == finished.stem
+    renamed = finished.with_name("call 7.asrs")
+    assert opened.windowTitle() == "call 7 – asrscope"
+    assert sorted(path.name for path in finished.parent.glob("*.asrs*")) == [renamed.name, sidecar(renamed).name]
+    assert opened.memory.sessions() == [renamed]
+    # Nothing else has changed, and the session can still be worked with.
+    assert (opened.axis.selected, opened.playhead.cursor_frame) == ((3.0, 4.0), 500)
+    assert opened.pipeline.next is settings
+    opened.bookmarks.add((300, 400), "noise")
+    assert [one.note for one in opened.bookmarks.all] == ["slow", "noise"]
+    opened.playhead.reopen()
+    assert opened.playhead.path == renamed
+    assert errors(opened) == []
+
+
+CHOOSE = "A name of a file has no slashes and no control characters; choose another."
+REFUSED = {
+    "taken": "taken.asrs exists already; choose another name.",
+    "marked.asrs": "marked.asrs.bookmarks.json exists already; choose another name.",
+    "../away": CHOOSE,
+    "two\nlines": CHOOSE,
+    "n" * 300: "finished.asrs cannot be renamed: File name too long.",
+    "": None,
+    "finished.asrs": None,
+}
+
+
+@pytest.mark.slow
+def test_what_is_no_free_name_is_refused_in_a_sentence(opened, finished):
+    (finished.parent / "taken.asrs").write_bytes(b"another")
+    (finished.parent / "marked.asrs.bookmarks.json").write_bytes(b"{}")
+    before = sorted(finished.parent.glob("*.asrs*"))
+    for name, says in REFUSED.items():
+        opened.notices.clear()
+        opened.files.rename(finished, name)
+        assert errors(opened) == ([] if says is None else [says])
+        assert sorted(finished.parent.glob("*.asrs*")) == before
+    assert (finished.parent / "taken.asrs").read_bytes() == b"another"
+
+
+def test_bookmarks_that_cannot_follow_leave_the_session_where_it_was(opened, finished, monkeypatch):
+    opened.bookmarks.add((100, 200), "slow")
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path == sidecar(finished):
+            raise PermissionError(13, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    opened.files.rename(finished, "new")
+    assert errors(opened) == ["finished.asrs cannot be renamed: Permission denied."]
+    assert sorted(path.name for path in finished.parent.glob("*.asrs*")) == [finished.name, sidecar(finished).name]
+    assert opened.playhead.path == finished
+
+
+def test_a_session_that_is_being_recorded_is_refused(window, recording):
+    made = recording("live.asrs")
+    made.write(100)
+    w = window()
+    w.files.rename(made.path, "other")
+    assert errors(w) == ["live.asrs is still being recorded; stop the run first."]
+    w.open_session(made.path)
+    assert not w.actions_.trigger("file.rename")
+    assert w.actions_.unavailable_reason("file.rename") == (
+        "The session shown is still being recorded; stop the run first."
+    )
+    assert made.path.exists()
+
+
+@pytest.mark.slow
+def test_a_recent_session_is_renamed_by_key_and_menu(qtbot, opened, finished):
+    opened.show_welcome()
+    rows = [row for row in opened.welcome.findChildren(SessionRow) if row.objectName() == "recent-session"]
+    row = rows[-1]
+    row.setFocus(Qt.FocusReason.TabFocusReason)
+    override = QKeyEvent(QKeyEvent.Type.ShortcutOverride, Qt.Key.Key_F2, Qt.KeyboardModifier.NoModifier)
+    override.ignore()
+    row.event(override)
+    assert override.isAccepted(), "the action of the window leaves the key to the row"
+    qtbot.keyClick(row, Qt.Key.Key_F2)
+    assert answer(opened, "first") == "finished"
+    (row,) = (row for row in opened.welcome.findChildren(SessionRow) if row.accessibleName() == "Open first.asrs")
+    menu = row.menu()
+    menu.actions()[1].trigger()
+    assert [entry.text() for entry in menu.actions()] == ["Open", "Rename…"]
+    answer(opened, "second")
+    assert opened.memory.sessions() == [finished.with_name("second.asrs")]
+    menu.close()
+    # What ships with the program keeps its name.
+    sample = next(row for row in opened.welcome.findChildren(SessionRow) if row.objectName() == "sample-session")
+    qtbot.keyClick(sample, Qt.Key.Key_F2)
+    assert not [one for one in opened.findChildren(QInputDialog) if one.isVisible()]

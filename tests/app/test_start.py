@@ -4,12 +4,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from views_desk import view_on
 
 from app.views import session_info
 from app.views.session_info import LIBRARIES, SessionView, longest, phases
 from profiler.spans import SPAN
+from tests.each import each
 
 STAGES = ("setup.roofs", "setup.graph", "setup.replay", "decode.block")
 S = 1_000_000_000
@@ -40,27 +40,14 @@ def test_the_start_of_a_command_has_its_libraries_and_ends_with_the_first_block(
     times = [(round(one.begin_s, 6), round(one.end_s, 6)) for one in steps[1:]]
     assert times == [(1.5, 3.5), (3.5, 8.5), (8.5, 9.0)]
     assert "graph" in longest(steps).title
+    assert phases(session(*RUN[:2], **COMMAND)) == (), "before the first block nothing is known"
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        {**COMMAND, "argv": ["worker.py"]},
-        {**COMMAND, "argv": None},
-        {**COMMAND, "writer": {}},
-        {**COMMAND, "created_wall": None},
-    ],
-    ids=["the window's process", "no command", "no start", "no time"],
-)
-def test_where_the_process_did_not_start_for_the_run_set_up_begins_at_nothing(meta):
-    steps = phases(session(*RUN, **meta))
+@each("lacks", [{"argv": ["worker.py"]}, {"argv": None}, {"writer": {}}, {"created_wall": None}])
+def test_where_the_process_did_not_start_for_the_run_set_up_begins_at_nothing(lacks):
+    steps = phases(session(*RUN, **COMMAND | lacks))
     assert steps[0].begin_s == 0.0
     assert LIBRARIES not in {one.title for one in steps}
-
-
-def test_before_the_first_block_nothing_is_known():
-    assert phases(session(*RUN[:2], **COMMAND)) == ()
-    assert phases(session(**COMMAND)) == ()
 
 
 def test_the_view_shows_the_steps(sample, qapp, qtbot, monkeypatch):

@@ -23,14 +23,6 @@ from app.window.main_window import MainWindow
 from app.window.tasks.compare import Comparison
 from tests.app.text_geometry import faults
 
-ROWS = (
-    RatioRow("whole run", 0.5, (0.49, 0.51), "B faster"),
-    RatioRow("score.gaussians", 0.25, (0.24, 0.26), "B faster"),
-    RatioRow("search.emit", 1.0, (0.99, 1.01), "no difference"),
-    RatioRow("search.prune", 1.1, (0.9, 1.3), "undecided"),
-    RatioRow("decode.end", 1.4, None, "A faster"),
-)
-
 
 @pytest.fixture
 def two(tmp_path):
@@ -54,14 +46,12 @@ def test_figures_are_those_of_the_verb(two, qtbot):
     for warning in tree["warnings"]:
         assert warning in copied
     a, b = ({one["name"]: one for one in tree["roofline"][side]} for side in "ab")
-    assert made.roofline is not None
     assert [point.name for point in made.roofline.stages] == list(b)
     for name in b:
         ends = f"{name}\t{b[name]['intensity']:.3g}", f"\t{a[name]['intensity']:.3g}\t{rate(a[name]['rate'])}"
         assert any(line.startswith(ends[0]) and line.endswith(ends[1]) for line in copied.split("\n"))
     last = list(b)[-1]
     made.roofline.chosen.emit(last)
-    assert made.roofline.marked is not None
     assert made.roofline.marked.name == last
     assert f" {last} in A: " in made.roofline.accessibleDescription()
     made.close()
@@ -125,12 +115,10 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot, parent):
     assert "u7\t0\t2\tso it is\tso it is\tis" in copied
     assert "u8\t\t\t–\t–\twell" in copied
     assert "score.gaussians\t0.60\t0.60\t0.50\t0.75\t1.20\t1.20\t1.90\t1.90\t2.00\t2.00\t5\t5" in copied
-    assert made.times is not None
     plot = made.times.plot
     assert plot.accessibleDescription().startswith("whole frame: median 0.50 ms per frame in A, 1.50 ms in B")
     made.times.stage.setCurrentIndex(1)
     assert plot.accessibleDescription().startswith("score.gaussians: median 0.50 ms per frame in A, 0.75 ms in B")
-    assert made.pages is not None
     made.pages.setCurrentIndex(2)
     assert not plot.grab().toImage().isNull()
     assert plot.area.width() > 200
@@ -138,20 +126,18 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot, parent):
 
 
 def test_what_is_decided_needs_no_more_repeats(qtbot, parent):
-    made = compared(qtbot, parent, TREE)
-    assert made.again.isEnabled()
-    assert made.more.isEnabled()
-    assert made.open_new.isHidden()
-    made.close()
-    decided = compared(qtbot, parent, TREE | {"overall": TREE["overall"] | {"verdict": "B faster"}})
-    assert decided.again.isEnabled()
-    assert not decided.more.isEnabled()
-    assert "B faster" in decided.more.toolTip()
-    decided.close()
-    busy = compared(qtbot, parent, TREE, "A run is under way.")
-    assert not busy.again.isEnabled()
-    assert busy.again.toolTip() == busy.more.toolTip() == "A run is under way."
-    busy.close()
+    decided = TREE | {"overall": TREE["overall"] | {"verdict": "B faster"}}
+    busy = "A run is under way."
+    for tree, why, again, more, says in (
+        (TREE, None, True, True, ""),
+        (decided, None, True, False, "B faster"),
+        (TREE, busy, False, False, busy),
+    ):
+        made = compared(qtbot, parent, tree, why)
+        assert (made.again.isEnabled(), made.more.isEnabled()) == (again, more)
+        assert says in made.more.toolTip()
+        assert made.open_new.isHidden()
+        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -198,14 +184,17 @@ def test_sessions_are_recorded_again_in_turns_and_compared(runs, qtbot, monkeypa
 
 
 def test_every_row_lies_on_the_axis(qtbot):
-    chart = Ratios(ROWS)
+    rows = (
+        RatioRow("score.gaussians", 0.25, (0.24, 0.26), "B faster"),
+        RatioRow("search.emit", 1.0, (0.99, 1.01), "no difference"),
+        RatioRow("search.prune", 1.1, (0.9, 1.3), "undecided"),
+        RatioRow("decode.end", 1.4, None, "A faster"),
+    )
+    chart = Ratios(rows)
     qtbot.addWidget(chart)
     chart.resize(500, 200)
     chart.show()
     assert chart.ends == pytest.approx((0.24 / 1.1, 1.4 * 1.1))
-    picture = chart.grab().toImage()
-    assert not picture.isNull()
-    assert chart.area.width() > 200
     for width in range(280, 500, 20):
         chart.resize(width, 200)
         assert faults(chart) == [], width

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from test_documents import WHATIF
 from views_desk import figures_of, settle, view_on
+from views_desk import opened as opened_session
 
 from app.cli import whatif as verb
 from app.model.document import RatioRow
@@ -19,10 +20,8 @@ from app.window.tasks import replays
 from app.window.tasks.page import TaskPage
 from pipelines import config as settings
 from profiler.analysis import whatif
-from profiler.analysis.track import CostTrack
 from profiler.plain import rtf_text
 from profiler.session.model import ConfigEpoch
-from profiler.session.reader import Session
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ def view(sample, qapp, qtbot):
 
 def test_stages_are_ranked_by_share_times_what_is_above_the_roof(sample):
     """Of the run's own time: other programs give nothing, and nobody is offered its bookkeeping."""
-    with Session.open(sample) as session:
-        desk = figures_of(session, track_of(session), kind=WHOLE)
+    with opened_session(sample) as (session, track):
+        desk = figures_of(session, track, kind=WHOLE)
     ranked = candidates(desk, None)
     rows = {row.name: row for row in desk.costs.stages}
     gives = [one.could_give for one in ranked]
@@ -58,15 +57,9 @@ def test_stages_are_ranked_by_share_times_what_is_above_the_roof(sample):
         assert not one.changes  # the settings are not known
 
 
-def track_of(session: Session) -> CostTrack:
-    track = CostTrack()
-    track.update(session)
-    return track
-
-
 def test_only_changes_that_fit_the_settings_are_offered(sample):
-    with Session.open(sample) as session:
-        found = figures_of(session, track_of(session), kind=WHOLE)
+    with opened_session(sample) as (session, track):
+        found = figures_of(session, track, kind=WHOLE)
 
     def offered(*assigned: str) -> set[str]:
         tree = settings.assign(settings.Config(), dict(settings.parse_assignment(text) for text in assigned))

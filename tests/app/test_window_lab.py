@@ -1,11 +1,14 @@
-"""The Lab page: cards, one lab, run and stop without other runs, a real lab, and what the window loads for it."""
+"""The Lab page: cards, run and stop, a real lab; and its session on the desk, whose frames are steps."""
 
+import re
 import sys
 from pathlib import Path
 
 import lab_worker
 import psutil
 import pytest
+from command_line import here
+from lab_worker import NAME, PLANTED
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -16,6 +19,7 @@ from app.pictures.writers import settle
 from app.views.labs.ranges import rows_of
 from app.window.lab.page import LabPage
 from pipelines import labs
+from pipelines.labs import record
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -23,7 +27,6 @@ from tests.app.text_geometry import texts
 from tests.app.worker_process import process_id
 
 WORKER = Path(__file__).with_name("lab_worker.py")
-NAME = lab_worker.NAME
 
 
 @pytest.fixture
@@ -117,12 +120,12 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
         one.detail.run.click()
         assert one.detail.run.text() == "Stop"
     past = one.detail._past
-    assert past.record.measured == lab_worker.PLANTED
+    assert past.record.measured == PLANTED
     assert one.gallery.tiles[NAME].past == past
     assert one.detail.run.text() == "Run"
     one.detail.as_table.click()
     assert one.detail.table.isVisible()
-    assert one.detail.rows.rowCount() == len(rows_of(past.record.lab.picture(lab_worker.PLANTED)))
+    assert one.detail.rows.rowCount() == len(rows_of(past.record.lab.picture(PLANTED)))
     with qtbot.waitSignal(one.open_session) as asked:
         one.detail.open.click()
     assert asked.args == [str(past.path)]
@@ -161,16 +164,13 @@ def test_a_lab_is_stopped(qtbot, page):
     assert one.gallery.tiles[NAME].state_text().startswith("not tried yet")
 
 
-def test_a_lab_that_fails_says_why(qtbot, page):
+def test_a_lab_that_fails_says_why_and_none_begins_during_a_run(qtbot, page):
     one = page("fail")
     one.show_lab(NAME)
     with qtbot.waitSignal(one.runs.failed):
         one.detail.run.click()
     assert one.detail.problem.text() == "The worker 1 died: out of cards."
     assert one.detail.run.isEnabled()
-
-
-def test_no_lab_begins_during_a_run(qtbot, page):
     one = page(busy=lambda: True)
     one.show_lab(NAME)
     assert not one.detail.run.isEnabled()
@@ -227,28 +227,100 @@ def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeyp
     assert made.pages.currentWidget() is made.welcome
 
 
-REAL = "access-orders"
-SMALL = {"largest_mib": 1, "seconds": 0.0}
-
-
 @pytest.mark.slow
 def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, window):
     made = window()
     made.show_lab()
     lab = made._lab
     qtbot.waitUntil(lambda: not lab._to_read)
-    lab.show_lab(REAL)
+    lab.show_lab("access-orders")
     empty = lab.detail.card.grab().toImage()
-    for key, value in SMALL.items():
+    for key, value in {"largest_mib": 1, "seconds": 0.0}.items():
         lab.detail.fields[key].editor.setValue(value)
     with qtbot.waitSignal(lab.runs.ended):
         lab.detail.run.click()
         process = psutil.Process(process_id(lab.runs.control))
     qtbot.waitUntil(lambda: not process.is_running())
-    past = lab.gallery.tiles[REAL].past
-    assert past.record.finding.verdict in lab.gallery.tiles[REAL].state_text()
+    tile = lab.gallery.tiles["access-orders"]
+    past = tile.past
+    assert past.record.finding.verdict in tile.state_text()
     assert past.record.parameters.largest_mib == 1
     assert past.record.finding.why in lab.detail.card.accessibleDescription()
     assert lab.detail.card.grab().toImage() != empty
     with Session.open(past.path) as session:
         assert session.state == "closed"
+
+
+STEPS = 120
+STEP_NS = 20_000_000
+
+
+@pytest.fixture
+def lab_session(tmp_path):
+    """A lab of 120 steps of 20 ms."""
+    lab = labs.load(NAME)
+    fact = record.stored(NAME, lab.parameters, PLANTED, lab.judge(PLANTED))
+    recorder, path = Recorder(), tmp_path / "lab.asrs"
+    writer = SessionWriter(path, recorder, {record.KEY: fact})
+    stage, step = recorder.stage("training", "scoring"), recorder.stage("lab", "decode")
+    lane = recorder.lane("lab", decode=True)
+    for number in range(STEPS):
+        start = number * STEP_NS
+        lane.put(stage, start, start + STEP_NS, number, 1)
+        lane.put(step, start, start + STEP_NS, number, 1)
+    writer.close()
+    return path
+
+
+def test_steps_of_a_lab_are_no_audio_and_its_preset_is_that_of_the_next_run(opened, finished, lab_session):
+    assert not opened.top.preset.text().startswith("next: ")
+    assert opened.top.rtf.value != "–"
+    assert opened.desk.transport.note.full.count("s of audio") == 1
+    opened.open_session(lab_session)
+    QApplication.processEvents()
+    assert opened.top.rtf.value == "–"
+    note = opened.desk.transport.note.full
+    assert f"{NAME} · {STEPS} steps" in note
+    assert "audio" not in note
+    for view in ("cost", "breakdown"):
+        assert opened.desk.views[view].note.startswith("ms per step of the lab")
+    assert not opened.desk.views["cost"].model().realtime_shown
+    assert opened.top.preset.text().startswith("next: ")
+    assert opened.top.device.full == ""
+    assert not opened.recorded_settings.offered
+    opened.open_session(finished)
+    assert not opened.top.preset.text().startswith("next: ")
+    assert opened.top.device.full != ""
+
+
+def test_figures_of_steps_are_not_called_those_of_frames(window, lab_session):
+    w = window()
+    w.open_session(lab_session)
+    for view_id in ("cost", "work", "breakdown", "statistics", "faster"):
+        w.desk.docks.go_to(view_id)
+        QApplication.processEvents()
+        view = w.desk.views[view_id]
+        view.settle()
+        shown = [view.note, view.summary(), *view.table()[0]]
+        assert not [text for text in shown if re.search(r"frames?\b", text)], view_id
+        assert view_id in ("work", "faster") or any("step" in text for text in shown), view_id
+    statistics = w.desk.views["statistics"]
+    assert statistics.note.startswith(f"{STEPS} steps")
+    assert statistics.summary().startswith("whole step: mean 20.0 ms per step, ")
+    assert "slowest step: 20.0 ms · at step " in statistics.about.full
+    assert {"steps", "ms of a step"} <= {text.text for text in texts(statistics.plot)}
+    second = w.axis.visible[1] / 2
+    cost = w.desk.views["cost"]
+    assert [line.name for line in cost.readout(cost.model(), second)][-1] == "sum, ms per step"
+    assert "cost per step is 20.0 ms on average; most of it is " in cost.summary()
+    assert [row[0] for row in statistics.table()[1]] == ["whole step", "training"]
+
+
+def test_the_report_is_of_steps(lab_session):
+    shown = here("show", lab_session).stdout
+    assert f"{STEPS} steps in {STEPS * STEP_NS / 1e9:.2f} s: 20 ms per step (set-up" in shown
+    assert "RTF" not in shown
+    page = here("report", lab_session).stdout
+    assert "## Time per step" in page
+    assert f"## Slowest steps, 10 of {STEPS}" in page
+    assert "| whole frame |" not in page

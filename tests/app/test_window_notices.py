@@ -1,4 +1,4 @@
-"""Notices lie below the page and cover none of it; a written file can be opened, shown and copied."""
+"""Notices, which lie below the page and cover none of it, and the pages of the Help menu."""
 
 from pathlib import Path
 
@@ -9,6 +9,9 @@ from shown_windows import press
 from text_geometry import faults
 
 from app.pictures.writers import settle
+from app.window.help_pages import Page
+from profiler.analysis.categories import PART_NAMES
+from profiler.files.paths import sessions_dir
 
 
 @pytest.mark.parametrize("size", [QSize(1600, 1000), QSize(1000, 640)])
@@ -73,3 +76,52 @@ def test_a_written_file_is_opened_shown_and_copied(window, tmp_path, monkeypatch
     assert QGuiApplication.clipboard().text() == str(target)
     press(banner, "Dismiss")
     assert made.notices.banners == []
+
+
+@pytest.fixture
+def page(window):
+    w = window()
+
+    def show(action: str) -> Page:
+        w.actions_.trigger(action)
+        return w.findChildren(Page)[-1]
+
+    return show
+
+
+def rows(page: Page) -> dict[str, str]:
+    model = page.table.model()
+    last = model.columnCount() - 1
+    return {model.index(row, 0).data(): model.index(row, last).data() for row in range(model.rowCount())}
+
+
+def test_the_terms_are_explained_and_about_has_the_versions(page):
+    found = rows(page("help.terms"))
+    assert {"RTF", "WER", "frame", "senone", "grade A", "grade D", "verdict", *PART_NAMES.values()} <= set(found)
+    made = page("help.about")
+    assert "asrscope" in made.lead.text()
+    assert {"numpy", "torch"} <= set(rows(made))
+
+
+@pytest.mark.slow
+def test_what_works_here_is_found_out(qtbot, page):
+    made = page("help.doctor")
+    qtbot.waitUntil(lambda: bool(rows(made)))
+    assert "sessions folder" in rows(made)
+    assert made.lead.text() in ("Everything required is available.", "Something required is missing.")
+
+
+def test_the_folder_of_sessions_is_opened(window, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    window().actions_.trigger("help.sessions")
+    assert opened == [str(sessions_dir())]
+
+
+def test_long_menus_have_parts(window):
+    w = window()
+    menus = {a.menu().title(): a.menu() for a in w.menuBar().actions()}
+    for name, least in (("View", 5), ("File", 4), ("Help", 2)):
+        parts = [entry.isSeparator() for entry in menus[name].actions()]
+        assert sum(parts) >= least, name
+        assert not parts[0]

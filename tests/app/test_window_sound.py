@@ -23,14 +23,11 @@ RATE = 8000
 class FakeOutput:
     """An output that plays nothing; the test sets how much of it was played."""
 
-    def __init__(self) -> None:
-        self.samples: Any = None
-        self.rate = 0
-        self.played_s = 0.0
-        self.stopped = 0
+    samples: Any = None
+    played_s, stopped = 0.0, 0
 
     def __call__(self, samples: Any, rate: int):
-        self.samples, self.rate, self.played_s = samples, rate, 0.0
+        self.samples, self.played_s = samples, 0.0
         return self
 
     def stop(self) -> None:
@@ -84,6 +81,7 @@ def test_a_selection_over_several_utterances_is_played_in_one(stereo):
     ("change", "why"),
     [
         ({"path": "gone.wav"}, "is not there any more"),
+        ({"path": __file__}, r"test_window_sound\.py cannot be played"),
         ({"channel": 7}, "has no channel 7"),
         ({"begin_s": 60.0}, "has no sound there any more"),
         ({"raw": "8000 mulaw"}, "has no header"),
@@ -94,13 +92,6 @@ def test_what_cannot_be_read_is_said_in_a_sentence(stereo, change, why):
     with pytest.raises(SoundError, match=why) as reported:
         read(utterance(path, **change), 0, 300)
     assert str(reported.value).endswith(".")
-
-
-def test_text_under_the_name_of_a_recording_is_not_played(tmp_path):
-    path = tmp_path / "notes.wav"
-    path.write_text("no sound")
-    with pytest.raises(SoundError, match=r"notes\.wav cannot be played"):
-        read(utterance(path), 0, 300)
 
 
 @pytest.fixture
@@ -146,25 +137,17 @@ def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(qtbot, ope
     assert output.stopped == 1
 
 
-def test_the_selection_is_played_and_a_second_press_is_silence(qtbot, opened, output):
+def test_the_selection_is_played_until_a_second_press_a_replay_or_another_session(qtbot, opened, output):
     opened.axis.select(1.0, 2.0)
-    qtbot.keyClick(opened, Qt.Key.Key_P)
-    assert len(output.samples) == RATE
-    assert levels(output.samples) == {0.2}
-    qtbot.keyClick(opened, Qt.Key.Key_P)
-    assert not opened.sound.playing
-    assert output.stopped == 1
-
-
-def test_a_replay_or_another_session_is_silence(opened, output):
-    opened.playhead.seek(100)
-    for end in (opened.playhead.play, opened.playhead.close):
-        opened.sound.toggle()
+    ends = (opened.sound.toggle, opened.playhead.play, opened.playhead.close)
+    for number, end in enumerate(ends, 1):
+        qtbot.keyClick(opened, Qt.Key.Key_P)
         assert opened.sound.playing
+        assert len(output.samples) == RATE
+        assert levels(output.samples) == {0.2}
         end()
-        assert not opened.sound.playing
+        assert (opened.sound.playing, output.stopped) == (False, number)
         opened.playhead.pause()
-    assert output.stopped == 2
 
 
 def fails_to_load(name, *_):

@@ -131,18 +131,17 @@ def test_a_sweep_is_started_and_its_trials_are_shown(qtbot, made, tmp_path, monk
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
 
 
-def printed(tree: dict[str, object]) -> str:
-    return json.dumps(json.dumps({"document": msgspec.to_builtins(capacity.document(tree))}))
-
-
-def dialog_of(parent: QWidget, code: str) -> CapacityPage:
+def begins(parent: QWidget, tree: dict[str, object], code: str = "{}") -> CapacityPage:
+    """A page whose command is `code`, where `{}` prints the tree."""
+    document = json.dumps(json.dumps({"document": msgspec.to_builtins(capacity.document(tree))}))
+    code = code.replace("{}", f"print({document})")
     made = CapacityPage((), "Use the machine for nothing else.", parent, (sys.executable, "-c", code))
     made.show()
     return made
 
 
 def test_how_many_and_why_stand_above_chart_and_table(qtbot, parent):
-    made = dialog_of(parent, f"print({printed(CAPACITY)})")
+    made = begins(parent, CAPACITY)
     assert not made.working
     qtbot.mouseClick(made.start, LEFT)
     qtbot.waitUntil(lambda: not made.working)
@@ -164,12 +163,12 @@ def test_how_many_and_why_stand_above_chart_and_table(qtbot, parent):
 
 def test_a_stop_shows_what_was_measured(qtbot, parent, tmp_path):
     begun = tmp_path / "begun"
-    made = dialog_of(
-        parent,
+    code = (
         "import pathlib, signal, sys, time\n"
-        f"def end(*_): print({printed(CAPACITY | {'finished': False})}); sys.exit(143)\n"
-        f"signal.signal(signal.SIGTERM, end); pathlib.Path({str(begun)!r}).touch(); time.sleep(600)",
+        "def end(*_): {}; sys.exit(143)\n"
+        f"signal.signal(signal.SIGTERM, end); pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
     )
+    made = begins(parent, CAPACITY | {"finished": False}, code)
     qtbot.mouseClick(made.start, LEFT)
     assert made.start.text() == "Stop"
     assert not made.form.isEnabled()
@@ -192,10 +191,9 @@ def test_what_is_entered_becomes_the_command_of_the_form(window, monkeypatch):
     made.bound.setValue(0.4)
     made.most.setValue(20)
     made._begin()
-    ((*_, first, second),) = begun
-    assert first == "--out"
-    assert second.endswith(".capacity")
-    words = begun[0]
+    (words,) = begun
+    assert words[-2] == "--out"
+    assert words[-1].endswith(".capacity")
     parser = argparse.ArgumentParser()
     capacity.arguments(parser)
     arguments = parser.parse_args(words[words.index("capacity") + 1 :])

@@ -13,7 +13,6 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QTabBar, QWidget
 from pytestqt.qtbot import QtBot
-from sample_session import write_sample
 from shown_windows import press
 from test_documents import AUDIT, EXPLAIN, WHATIF
 
@@ -150,8 +149,7 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
 
 
 LITTERS = """
-import pathlib, signal, sys, tempfile, time
-from tests.waiting import PATIENCE_S
+import signal, sys, tempfile, time
 signal.signal(signal.SIGTERM, lambda *_: None)
 print(tempfile.mkdtemp(), file=sys.stderr, flush=True)
 while True:
@@ -212,10 +210,9 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
     assert (tmp_path / "ended").exists()
 
 
-def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(qtbot, window, tmp_path):
+def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(qtbot, window, sample):
     window = window()
-    write_sample(tmp_path / "s.asrs")
-    window.files.open_session(tmp_path / "s.asrs")
+    window.files.open_session(sample)
     view = window.desk.breakdown
     qtbot.waitUntil(lambda: bool(view.tree.stages))
     asked = []
@@ -240,11 +237,10 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(q
     made.close()
 
 
-def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, tmp_path, monkeypatch):
+def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, sample, tmp_path, monkeypatch):
     window = window()
     monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", SLOW.format(str(tmp_path))))
-    write_sample(tmp_path / "s.asrs")
-    window.files.open_session(tmp_path / "s.asrs")
+    window.files.open_session(sample)
     assert window.when.can_start()
     window.bench.begin("replays.explain", "score.exp")
     (made,) = window.findChildren(TaskPage)

@@ -1,7 +1,6 @@
 """One table of colours: complete, readable, and distinguishable without relying on hue."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import pytest
@@ -89,28 +88,16 @@ def test_menus_have_the_face_of_all_the_rest(qapp):
 NOTICED = 3.0  # Contrast ratio that WCAG 2.2 asks of what a control is known by (success criterion 1.4.11)
 
 
-def ticked() -> CheckBox:
-    box = CheckBox("")
-    box.setChecked(True)
-    return box
-
-
-def placeholder() -> QLineEdit:
-    field = QLineEdit()
-    field.setPlaceholderText("whole session")
-    return field
-
-
 @BOTH
 @pytest.mark.parametrize(
     ("make", "least"),
     [
-        (partial(CheckBox, ""), NOTICED),
-        (ticked, NOTICED),
+        (lambda: CheckBox(""), NOTICED),
+        (lambda: CheckBox("", checked=True), NOTICED),
         (Switch, NOTICED),
-        (partial(Switch, small=True), NOTICED),
-        (partial(ChoiceBox, "", ()), READABLE),
-        (placeholder, READABLE),
+        (lambda: Switch(small=True), NOTICED),
+        (lambda: ChoiceBox("", ()), READABLE),
+        (lambda: QLineEdit(placeholderText="whole session"), READABLE),
     ],
     ids=["box", "ticked box", "switch", "small switch", "list", "placeholder"],
 )

@@ -7,23 +7,33 @@ from hypothesis import strategies as st
 from app.model.time_axis import AHEAD, EMPTY_SPAN_S, MINIMUM_SPAN_S, WINDOW_S, TimeAxis
 
 
-def finished(end: float) -> TimeAxis:
+@pytest.fixture
+def finished():
+    """Of a session of 100 s."""
     axis = TimeAxis()
-    axis.reset(end, fit=True)
+    axis.reset(100.0, fit=True)
     return axis
 
 
-def test_zoom_keeps_the_second_under_the_mouse_in_place():
-    axis = finished(100.0)
-    axis.set_visible(20.0, 60.0)
-    axis.zoom(0.5, at=30.0)
-    t0, t1 = axis.visible
-    assert (t0, t1) == pytest.approx((25.0, 45.0))
-    assert (30.0 - t0) / (t1 - t0) == pytest.approx((30.0 - 20.0) / 40.0)
+@pytest.fixture
+def young():
+    """Of a run that has just begun."""
+    axis = TimeAxis()
+    axis.reset()
+    return axis
 
 
-def test_zoom_and_pan_stay_within_the_session():
-    axis = finished(100.0)
+def test_zoom_keeps_the_second_under_the_mouse_in_place(finished):
+    finished.set_visible(20.0, 60.0)
+    finished.zoom(0.5, at=30.0)
+    assert finished.visible == pytest.approx((25.0, 45.0))
+    for factor in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="zoom factor"):
+            finished.zoom(factor)
+
+
+def test_zoom_and_pan_stay_within_the_session(finished):
+    axis = finished
     axis.zoom(1e-9, at=50.0)
     t0, t1 = axis.visible
     assert t1 - t0 == pytest.approx(MINIMUM_SPAN_S)
@@ -36,15 +46,8 @@ def test_zoom_and_pan_stay_within_the_session():
     assert axis.visible == (50.0, 100.0)
 
 
-def test_an_impossible_zoom_is_refused():
-    for factor in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="zoom factor"):
-            finished(10.0).zoom(factor)
-
-
-def test_a_run_grows_from_the_left_and_then_scrolls():
-    axis = TimeAxis()
-    axis.reset()
+def test_a_run_grows_from_the_left_and_then_scrolls(young):
+    axis = young
     axis.set_data(2.0, 2.0)
     assert axis.visible == (0.0, EMPTY_SPAN_S)
     axis.set_data(15.0, 15.0)
@@ -53,9 +56,8 @@ def test_a_run_grows_from_the_left_and_then_scrolls():
     assert axis.visible == (200.0 - WINDOW_S, 200.0)
 
 
-def test_a_pan_ends_following_and_fit_begins_it_again():
-    axis = TimeAxis()
-    axis.reset()
+def test_a_pan_ends_following_and_fit_begins_it_again(young):
+    axis = young
     axis.set_data(200.0, 200.0)
     axis.pan(-0.5)
     before = axis.visible
@@ -68,17 +70,16 @@ def test_a_pan_ends_following_and_fit_begins_it_again():
     assert axis.visible == (0.0, 300.0)
 
 
-def test_zoom_while_following_keeps_the_tail_at_the_new_width():
-    axis = TimeAxis()
-    axis.reset()
+def test_zoom_while_following_keeps_the_tail_at_the_new_width(young):
+    axis = young
     axis.set_data(200.0, 200.0)
     axis.zoom(0.5)
     axis.set_data(250.0, 250.0)
     assert axis.visible == pytest.approx((250.0 - WINDOW_S / 2, 250.0))
 
 
-def test_a_window_follows_a_replay_and_uses_its_width():
-    axis = finished(100.0)
+def test_a_window_follows_a_replay_and_uses_its_width(finished):
+    axis = finished
     axis.set_data(0.0, 100.0)
     axis.follow_replay()
     axis.set_data(1.9, 100.0)
@@ -95,8 +96,8 @@ def test_a_window_follows_a_replay_and_uses_its_width():
     assert t0 <= 30.0 <= t1, "a cursor set back stays in view"
 
 
-def test_a_replay_keeps_the_range_that_the_user_chose():
-    axis = finished(100.0)
+def test_a_replay_keeps_the_range_that_the_user_chose(finished):
+    axis = finished
     axis.fit()
     axis.follow_replay()
     assert axis.visible == (0.0, 100.0)
@@ -109,8 +110,8 @@ def test_a_replay_keeps_the_range_that_the_user_chose():
     assert axis.visible == before
 
 
-def test_selection_is_ordered_and_whole_frames(qtbot):
-    axis = finished(100.0)
+def test_selection_is_ordered_and_whole_frames(qtbot, finished):
+    axis = finished
     with qtbot.waitSignal(axis.selection_changed) as reported:
         axis.select(7.004, 3.0)
     assert reported.args == [(3.0, 7.004)]

@@ -66,6 +66,9 @@ class Scripted:
             say("error", message="A ghost complains.", session=None)
             say("finished", session=command["out"], state=state)
 
+    def mark(self, kind: str, text: str) -> None:
+        self.recording.writer.marker(kind, text, self.recording.frames)
+
     def obey(self, command: dict) -> None:
         what = command["do"]
         if what == "start":
@@ -78,13 +81,12 @@ class Scripted:
                 say("refused", key=command["key"], message=text)
             elif self.recording is not None:
                 text = f"{command['key']}={command['value']}"
-                self.recording.writer.marker("option", text, self.recording.frames)
+                self.mark("option", text)
                 if "giveup" in MODES:
-                    self.recording.writer.marker("note", f"{COMPILING} {command['key']}", self.recording.frames)
-                    sentence = f"{text} could not be made ready: there is no such net."
-                    self.recording.writer.marker("error", sentence, self.recording.frames)
+                    self.mark("note", f"{COMPILING} {command['key']}")
+                    self.mark("error", f"{text} could not be made ready: there is no such net.")
         elif what == "mark" and self.recording is not None:
-            self.recording.writer.marker("user", command["text"], self.recording.frames)
+            self.mark("user", command["text"])
         elif what == "stop":
             self.stopping.set()
 
