@@ -26,6 +26,7 @@ from shown_windows import show, start_run
 from views_desk import FRAMES, Desk, settle
 from window_recording import Recording
 
+from app.model.pipeline import Pipeline
 from app.model.processes import command, leaving, run_control
 from app.style.theme import THEMES, set_theme, theme
 from app.window import notices
@@ -139,6 +140,12 @@ def parent(qtbot: QtBot) -> QWidget:
     made.resize(900, 700)
     made.show()
     return made
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    """Settings of the default preset."""
+    return Pipeline()
 
 
 @pytest.fixture(scope="session")

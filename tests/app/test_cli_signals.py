@@ -75,21 +75,18 @@ def test_a_crash_leaves_its_stack(bundled_speech, tmp_path):
     assert "in execute" in stderr
 
 
-STILL_S = 3.0
-WORDS = ("--preset", "gmm-quick", "--set", "loop=true", "--set", "replay=0")
-
-
 @pytest.mark.skipif(not Path(run_queue.TASKS).exists(), reason="Linux tells what all threads do")
 def test_what_stood_still_is_outside_and_has_its_place(bundled_speech, tmp_path):
     out = tmp_path / "stopped.asrs"
+    words = ("--preset", "gmm-quick", "--set", "loop=true", "--set", "replay=0")
     still = []
-    with decoding("run", *WORDS, "--audio", bundled_speech, "--out", out) as process:
+    with decoding("run", *words, "--audio", bundled_speech, "--out", out) as process:
         for frames in (500, 1500):  # twice, as it may be between two utterances
             wait_for_frames(out, frames)
             process.send_signal(signal.SIGSTOP)
             wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
             begin = time.monotonic()
-            time.sleep(STILL_S)
+            time.sleep(3.0)
             still.append(time.monotonic() - begin)
             process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)

@@ -120,14 +120,10 @@ def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live):
     assert [w.isHidden() for w in (transport.live, transport.mark, transport.speed)] == [True, True, False]
 
 
-SIZE = (1280, 800)
-FIRST = ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active")
-
-
 @pytest.fixture
 def wide(window):
     made = window()
-    made.resize(*SIZE)
+    made.resize(1280, 800)
     made.show_desk()
     QApplication.processEvents()
     return made
@@ -143,9 +139,9 @@ def test_what_is_changed_most_is_above_the_fold(wide):
     for name in ("gmm", "dnn"):
         wide.pipeline.choose(name)
         QApplication.processEvents()
-        assert (wide.width(), wide.height()) == SIZE
+        assert (wide.width(), wide.height()) == (1280, 800)
         view = wide.desk.form._scroll.viewport()
-        for key in FIRST:
+        for key in ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active"):
             field = wide.desk.form.fields[key]
             assert field.isVisible(), (name, key)
             place = field.mapTo(view, field.rect().topLeft()).y()

@@ -109,26 +109,19 @@ def test_without_a_session_and_in_one_without_a_frame(window, recording, theme):
     over_and_over(w)
 
 
-def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(window, recording):
+def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(opened):
     """A text may reach beyond the time of its word, to where the next one is spoken already."""
-    made = recording()
-    made.write(1200)
-    made.close()
-    w = window()
-    w.open_session(made.path)
-    w.axis.set_visible(0.0, 10.0)
+    opened.axis.set_visible(0.0, 10.0)
     QApplication.processEvents()
-    words = w.desk.views["words"]
+    words = opened.desk.views["words"]
     placed = words.spoken.placed[0]
     plot, (_, rows) = words.plot, words.spoken.areas()
     at = QPointF(placed.left + placed.width - 1, rows.top() + 5)
-    plot.mouse = at
     far = placed.token.last_s + 0.5
-    lines = words.readout(words.model(), far)
-    assert [line.value for line in lines if line.name == "hypothesis"] == [placed.token.text]
-    plot.mouse = QPointF(at.x(), 2.0)
-    lines = words.readout(words.model(), far)
-    assert [line.value for line in lines if line.name == "hypothesis"] != [placed.token.text]
+    for place, is_of_it in ((at, True), (QPointF(at.x(), 2.0), False)):
+        plot.mouse = place
+        lines = words.readout(words.model(), far)
+        assert ([line.value for line in lines if line.name == "hypothesis"] == [placed.token.text]) == is_of_it
 
 
 @pytest.fixture
@@ -242,15 +235,13 @@ def test_a_session_that_has_no_more_to_come_fills_the_axis(recording):
     playhead.close()
 
 
-def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(window, finished):
-    w = window()
-    w.open_session(finished)
+def test_a_menu_of_a_chart_takes_the_place_of_the_box_at_the_mouse(opened):
     QApplication.processEvents()
-    view = w.desk.views["cost"]
+    view = opened.desk.views["cost"]
     send(view.plot.viewport(), QEvent.Type.MouseMove, QPoint(300, 60))
-    assert any(box.isVisible() for box in w.findChildren(Readout))
+    assert any(box.isVisible() for box in opened.findChildren(Readout))
     view.menu().deleteLater()
-    assert not any(box.isVisible() for box in w.findChildren(Readout))
+    assert not any(box.isVisible() for box in opened.findChildren(Readout))
 
 
 def test_changed_roofs_say_what_that_means(window, sample):

@@ -23,11 +23,6 @@ KINDS = {"bool": Switch, "int": NumberBox, "float": NumberBox, "choice": ChoiceB
 
 
 @pytest.fixture
-def pipeline():
-    return Pipeline()
-
-
-@pytest.fixture
 def form(qtbot, pipeline):
     made = PipelineForm(pipeline)
     qtbot.addWidget(made)

@@ -16,7 +16,7 @@ from pipelines import config as settings
 from pipelines.config import Value, presets
 from profiler.session.model import ConfigEpoch
 
-SELECTION, BLOCK = "gmm.selection.enabled", "block"
+SELECTION, BLOCK, PACE = "gmm.selection.enabled", "block", "pace"
 
 
 @pytest.fixture
@@ -137,9 +137,6 @@ def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp
     assert not w.pipeline.differs()
     assert w.runs.control.request.preset == "demo"
     assert w.runs.control.request.config["block"] == 1
-
-
-SELECTION, BLOCK, PACE = "gmm.selection.enabled", "block", "pace"
 
 
 class Made(SimpleNamespace):

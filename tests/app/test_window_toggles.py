@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from shown_windows import NOT_READ, errors, press, start_run, texts
 
-from app.model.pipeline import Pipeline, missing_file
+from app.model.pipeline import missing_file
 from app.window.bars.topbar import Figure, PresetButton
 from app.window.form.fields import PathBox
 from app.window.main_window import MainWindow
@@ -18,11 +18,6 @@ from pipelines.config import presets
 
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
 BLANKS = "search.blank_skipping"
-
-
-@pytest.fixture
-def pipeline():
-    return Pipeline()
 
 
 def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeline):
@@ -190,9 +185,6 @@ def test_a_figure_keeps_its_width(qtbot):
     assert max(figure.minimumWidth(), figure.minimumSizeHint().width()) >= wide
 
 
-SELECTION, LAZY = "gmm.selection.enabled", "dnn.senones"
-
-
 def choose(window: MainWindow, name: str) -> Banner:
     """Choose a preset at the top; return the question that this brings up."""
     title = presets.load(name).title
@@ -269,8 +261,7 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot, li
     assert requested_changes(live) == [f"{SELECTION}=True"]
 
 
-def test_without_a_run_settings_are_judged_by_the_next_one():
-    pipeline = Pipeline()
+def test_without_a_run_settings_are_judged_by_the_next_one(pipeline):
     pipeline.set("model", "dnn")
     assert pipeline.unavailable_reason(LAZY) is None
     assert pipeline.set(LAZY, "active")
