@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QApplication, QMainWindow
 from shown_windows import texts
 
+from app.gui import caught
 from app.model.current_run import SET_UP
 from app.model.recent import Memory
 from app.model.runs import RECORDED_DEMO
@@ -125,26 +127,15 @@ def test_a_window_that_cannot_be_completed_ends_the_program(tmp_path):
     assert reported.split() == ["1"]
 
 
-def test_a_fault_in_a_thread_is_reported_too(qtbot, capsys):
-    import threading
-
-    from app.gui import caught
-    from app.window.main_window import MainWindow
-
-    window = MainWindow((sys.executable, "-c", "pass"))
-    qtbot.addWidget(window)
-
-    def fault() -> None:
-        raise OSError("the disk is gone")
-
-    with caught(window.notices):
-        thread = threading.Thread(target=fault)
+def test_a_fault_in_a_thread_is_reported_too(qtbot, window, capsys):
+    w = window()
+    with caught(w.notices):
+        thread = threading.Thread(target=Path("gone").read_bytes)
         thread.start()
         thread.join()
-        qtbot.waitUntil(lambda: bool(window.notices.banners))
-    assert "the disk is gone" in window.notices.banners[0].text
+        qtbot.waitUntil(lambda: bool(w.notices.banners))
+    assert "No such file or directory: 'gone'" in w.notices.banners[0].text
     capsys.readouterr()
-    window.close()
 
 
 WORKER = Path(__file__).with_name("window_worker.py")
