@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import answer, here, python
 from sample_session import write_sample
+from views_desk import FRAMES
 
 from app.api import compare, open_session
 from app.model.alignment import errors_in
@@ -17,6 +18,12 @@ from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A session of the same utterances as the sample."""
+    return write_sample(tmp_path / "other.asrs", frames=FRAMES, utterance_frames=256)
 
 
 def test_json_has_what_show_says_and_the_page_says_of_how_many_a_list_shows_some(sample):
@@ -41,13 +48,12 @@ def test_json_has_what_show_says_and_the_page_says_of_how_many_a_list_shows_some
     assert took == sorted(took, reverse=True)
     page = here("report", sample).stdout
     assert page.startswith("# a.asrs\n")
-    assert "## Slowest frames, 10 of 2048\n" in page
+    assert f"## Slowest frames, 10 of {FRAMES}\n" in page
     for title in ("Result", "Stages", "Time per frame", "To record it again"):
         assert f"\n## {title}\n" in page
 
 
-def test_two_sessions_are_compared(sample, tmp_path):
-    other = write_sample(tmp_path / "other.asrs", frames=1024)
+def test_two_sessions_are_compared(sample, other, tmp_path):
     tree = answer("report", sample, other)
     assert [row["session"] for row in tree["sessions"]] == [str(sample), str(other)]
     assert tree["comparison"] == answer("compare", sample, other)
@@ -166,9 +172,8 @@ def test_spans_become_a_table(sample):
         assert emit * 1e-6 == pytest.approx(run.stage_ms("search.emit").sum())
 
 
-def test_the_page_and_the_notebook_run(sample, tmp_path, monkeypatch, capsys):
+def test_the_page_and_the_notebook_run(sample, other, tmp_path, monkeypatch, capsys):
     shutil.copy(sample, tmp_path / "run.asrs")
-    write_sample(tmp_path / "other.asrs", frames=1024)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text("utf-8"), re.DOTALL)
@@ -186,8 +191,7 @@ def test_the_page_and_the_notebook_run(sample, tmp_path, monkeypatch, capsys):
     assert "search twice as fast: RTF" in said
 
 
-def test_arms_are_compared_as_by_the_verb(sample, tmp_path):
-    other = write_sample(tmp_path / "other.asrs", frames=1024)
+def test_arms_are_compared_as_by_the_verb(sample, other):
     verdict = answer("compare", sample, other)["overall"]
     with open_session(sample) as a, open_session(other) as b:
         found = compare(a, b).overall
