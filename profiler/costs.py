@@ -79,10 +79,7 @@ MOST_CALLS: Final = 32  # Kinds of accesses and of calls of a cost that are read
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS.
-
-    On a device: those of one thread, each of which it waits for.
-    """
+    """Accesses per span (on a device: per thread) to cache lines scattered over `bytes`; `pattern`: of PATTERNS."""
 
     count: Linear
     bytes: float

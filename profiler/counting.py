@@ -88,10 +88,7 @@ class CountingLane(Lane):
         self._last: tuple[int, Array] | None = None
 
     def count(self, group: Group, threads: int = 1) -> None:
-        """Begin counting with `group`; call it on the thread that opened the group and puts the spans.
-
-        `threads`: how many do the work of the stages; the counters see the calling one alone.
-        """
+        """Begin counting on this thread, which opened `group` and puts spans; `threads`: how many do the work."""
         if not group.events:
             return
         self._group, self._threads = group, threads
@@ -163,10 +160,7 @@ class CountingLane(Lane):
             self.missed += 1
 
     def totals(self, final: bool = False) -> list[CounterTotal]:
-        """Add up what has been read since, and return the totals that have changed.
-
-        For one consumer thread. The last reading waits for spans that may share it, unless `final`.
-        """
+        """Return changed totals, for one consumer; the last reading waits for spans that share it, unless `final`."""
         entries = self._held + [self._readings.popleft() for _ in range(len(self._readings))]
         last = max((i for i, entry in enumerate(entries) if entry[4] is not None), default=0)
         count = len(entries) if final else last
@@ -232,10 +226,7 @@ class CountingLane(Lane):
 
 
 def about(group: Group) -> dict[str, Any]:
-    """What the session's meta `recorder` says of the counters: their cost in ns, and what is absent.
-
-    `ns_per_counter_read`: the reading alone. `ns_per_counted_span`: all that counting adds to a span.
-    """
+    """What meta `recorder` says: ns of a reading alone and of all that counting adds to a span, and absent counters."""
     return {
         "ns_per_counter_read": read_cost_ns(group),
         "ns_per_counted_span": added_cost_ns(group),

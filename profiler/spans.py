@@ -68,11 +68,7 @@ class Recorder:
         self._lock = threading.Lock()
 
     def stage(self, name: str, group: str, work: tuple[str, ...] | list[str] = ()) -> int:
-        """Return the id of the stage, registering it the first time.
-
-        ValueError when the group is unknown, there are more than three work counts, or the name is
-        already registered differently.
-        """
+        """Return the stage's id, registered the first time; ValueError for an unknown group or another registration."""
         if group not in GROUPS:
             raise ValueError(f"stage {name!r}: group {group!r} is none of {', '.join(GROUPS)}")
         if len(work) > WORK_COUNTS:
@@ -117,10 +113,7 @@ class Recorder:
     def lane(self, name: str, kind: str = "cpu", decode: bool = False, *, make: type[Made]) -> Made: ...
 
     def lane(self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane) -> Lane:
-        """Make a lane for one producer thread; `decode` marks the lane whose wall time counts.
-
-        `make`: a kind of lane that does more than recording, such as reading counters.
-        """
+        """Make a lane for a producer; `decode`: its wall time counts; `make`: a kind of lane that does more."""
         with self._lock:
             if len(self.lanes) >= _LIMIT_16:
                 raise ValueError(f"lane {name!r}: no more than {_LIMIT_16} lanes fit a session")

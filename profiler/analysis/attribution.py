@@ -134,10 +134,7 @@ class Attribution:
         self._replays.update(session)
 
     def of(self, stage: int, epoch: int, draws: int = DRAWS) -> Shares | None:
-        """The shares with their intervals, without `draws` the likely ones alone.
-
-        None where there is no law, no roofs, or no such stage in a block.
-        """
+        """The likely shares and, with `draws`, their intervals; None without law, roofs, or such a stage in a block."""
         session, total = self._session, self._totals.get((stage, epoch))
         if session is None or total is None:
             return None
@@ -221,10 +218,7 @@ def _over(amount: Array, whole: Array) -> Array:
 def _measured(
     own: float, pairs: Pairs, counts: Counts, machine: MachineCosts, near: float, far: float, draws: int
 ) -> Shares:
-    """The shares of `own` ns of a stage that was replayed.
-
-    `near`, `far`: bytes that its group, and all of a block, go through until its data come again.
-    """
+    """The shares of `own` ns of a replayed stage; data come again after `near` (group) or `far` (block) bytes."""
     n = len(pairs)
     drawn = np.random.default_rng(n).standard_t(n - 1, draws) if draws else np.zeros(0)
     hot = own * np.clip(pairs.ratio + np.concatenate([[0.0], drawn]) * pairs.error, 0.0, 1.0)

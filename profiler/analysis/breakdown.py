@@ -152,10 +152,7 @@ def breakdown(
 
 
 def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) -> list[StageRow]:
-    """The stages from frame `first` on, as far as they ran under a configuration epoch; shares are of their sum.
-
-    `track`: up to date.
-    """
+    """The stages from frame `first` on under an epoch, with shares of their sum; `track`: up to date."""
     found: Found = {}
     for (lane, stage, under), part in _sums(session, track, first, track.n_frames, whole=False):
         if under == epoch and session.stages[stage].group not in ("idle", "setup"):
@@ -276,10 +273,7 @@ def _row(
 
 @dataclass
 class _Model:
-    """What the cost laws and the shares say of a stage; `known` is false where any of its epochs has no law.
-
-    `ends`: ns of SHARES, the likely ones and the ends of their intervals, [3, SHARES].
-    """
+    """What laws and shares say of a stage; `known`: each epoch has a law; `ends`: ns likely, low, high [3, SHARES]."""
 
     known: bool = True
     reason: str = ""

@@ -82,10 +82,7 @@ def _least_ns(session: Recorded, lane: str, stage: str, copies: Array) -> float 
 
 
 def hidden_ns(session: Recorded, first: int = 0, last: int | None = None) -> float | None:
-    """Return the device time that no wait was charged for, of spans that begin in frames first … last − 1.
-
-    None in a session without device lanes.
-    """
+    """Return the device time from `first` to `last` that no wait was charged for; None without device lanes."""
     lanes = _device_lanes(session)
     if not lanes:
         return None

@@ -106,10 +106,7 @@ class MachineCosts:
         self.missing: dict[str, None] = {}
 
     def operation_ns(self, name: str, threads: int = 1) -> Array | None:
-        """ns of one operation of a class at its best rate; None where none was measured.
-
-        The best repeat counts: an operation never takes less. Drawn are the slower ones.
-        """
+        """ns of an operation at its best rate, which no repeat undercuts, then slower draws; None: not measured."""
         roof = self._peak(name, threads)
         if roof is None:
             self.missing[name] = None

@@ -57,10 +57,7 @@ def counts_steps(session: Recorded) -> bool:
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:
-    """Return the audio time of the decoded frames first … last − 1, in seconds.
-
-    A part of an utterance's frames counts that part of its length: its last 10 to 25 ms, no frame, are shared out.
-    """
+    """Return seconds of audio of the frames first … last − 1, by their part of each utterance's frames."""
     begin, end, audio_s = _places(utterances)
     inside = np.maximum(np.minimum(end, last) - np.maximum(begin, first), 0)
     share = inside / np.maximum(end - begin, 1)

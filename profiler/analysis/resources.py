@@ -99,10 +99,7 @@ def peaks(session: Session) -> tuple[float, float] | None:
 
 
 def growth(of: Series) -> Slope | None:
-    """Growth per audio hour: the median of the slopes between stretches (Theil 1950), its interval after Sen (1968).
-
-    None where there is too little audio to tell.
-    """
+    """Growth per audio hour: median slope (Theil 1950), interval (Sen 1968); None where there is too little audio."""
     hours, values = of.hours, of.values
     if not len(hours):
         return None

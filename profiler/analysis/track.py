@@ -88,8 +88,7 @@ class CostTrack:
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
         self.stages = StageSums()
-        self._rows: dict[tuple[int, int], int] = {}
-        """Of what a stage of scoring took of its own in an epoch."""
+        self._rows: dict[tuple[int, int], int] = {}  # Of what a stage of scoring took of its own in an epoch
         self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(_STOPPED + 1)
         self._work: dict[str, int] = {}
@@ -135,10 +134,7 @@ class CostTrack:
         return found
 
     def update(self, session: Recorded) -> bool:
-        """Take in what `session` has read since the last call; True if any frame was added or changed.
-
-        Starts again when a cost law or a roof has been replaced.
-        """
+        """Take in what is new; True if any frame changed. Starts again when a cost law or roof was replaced."""
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation

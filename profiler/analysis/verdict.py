@@ -53,10 +53,7 @@ class Parts:
 
 
 def together(stages: Iterable[tuple[float, Parts | None]]) -> Parts | None:
-    """Return the parts of several stages as one, of (time in ns, parts); None where none of them has any.
-
-    The whole time of a stage without parts is not attributed.
-    """
+    """Return the parts of stages given as (ns, parts), the time of those without not attributed; None without any."""
     rows = list(stages)
     if not any(parts is not None for _, parts in rows):
         return None

@@ -105,10 +105,7 @@ def names(prediction: Prediction) -> list[str]:
 
 
 def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Prediction:
-    """Return the prediction with the time of stages, groups or parts multiplied, one after the other.
-
-    BadInput with one sentence when a name is neither. A group that took no time is no mistake: nothing changes.
-    """
+    """Return the prediction with stages, groups or parts multiplied in turn; BadInput for a name that is neither."""
     lines, assumptions = list(prediction.lines), list(prediction.assumptions)
     for name, factor in factors:
         if name not in names(prediction):

@@ -82,10 +82,7 @@ def _fill(session: Session, file: TextIO) -> None:
 
 
 def events(pieces: Iterable[Array], origin_ns: int, index: Mapping[int, int], field: str = "stage") -> Iterator[str]:
-    """Give the open and close events of spans that come in order of start and nest.
-
-    `index`: the number of the frame in the file, by what spans have as `field`.
-    """
+    """Give open and close events of nested spans in order of start; `index`: frame in the file by a span's `field`."""
     stack: list[tuple[int, int]] = []
 
     def close() -> str:

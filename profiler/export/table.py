@@ -74,10 +74,7 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
 
 
 def _between(session: Session, parts: Breakdown) -> list[dict[str, object]]:
-    """The rows of what lies between the stages: overhead, and what was lost of it, if anything.
-
-    Times of stages are rounded, and these make up for it.
-    """
+    """The rows of what lies between the stages, or was lost of it; they make up for the rounding of the stages."""
     from profiler.analysis.categories import OVERHEAD
 
     rows = [row for row in parts.stages if row.share is not None]

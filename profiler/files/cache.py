@@ -243,10 +243,7 @@ def _array(body: Array, kind: str, shape: list[int], at: int) -> Array:
 
 
 def _digest(content: Array) -> bytes:
-    """BLAKE2b over the preamble's own facts and over the digests of pieces of all that follows it.
-
-    (In pieces, which several threads share.)
-    """
+    """BLAKE2b over the preamble's own facts and the digests of pieces of the rest, which several threads share."""
     whole = hashlib.blake2b(content[: _PREAMBLE.size - 32].tobytes(), digest_size=32)
     pieces = range(_PREAMBLE.size, len(content), PIECE)
     if len(pieces) < 2:

@@ -115,10 +115,7 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
-    """Return the text of the regular file `path`: UTF-8, or UTF-16 or UTF-32 where a byte order mark says so.
-
-    Without that mark.
-    """
+    """Return the text of the regular file `path`: UTF-8, or by its byte order mark (left out) UTF-16 or UTF-32."""
     content = read_bytes(path, what, limit)
     marked = next((encoding for mark, encoding in _MARKED if content.startswith(mark)), "")
     encoding = marked or "utf-8-sig"
@@ -132,10 +129,7 @@ def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of `text`, which end at a line feed or the end of the text, without carriage returns before it.
-
-    `str.splitlines` ends them at eight more characters, which people's texts have inside their lines.
-    """
+    """Return the lines of `text` by line feeds, without carriage returns; `str.splitlines` has eight more ends."""
     lines = text.split("\n")
     if not lines[-1]:
         del lines[-1]
@@ -204,10 +198,7 @@ def check_tree(tree: object, where: str) -> None:
 
 
 def there(path: str | os.PathLike[str]) -> bool:
-    """Whether an optional file is to be read: a link to it, or to its folder, that leads nowhere makes it missing.
-
-    Reading it then says so.
-    """
+    """Whether to read an optional file; one behind a link that leads nowhere counts, since reading it then says so."""
     folder = os.path.dirname(path)
     return os.path.lexists(path) or (os.path.islink(folder) and not os.path.exists(folder))
 

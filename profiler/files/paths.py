@@ -29,10 +29,7 @@ def cache_path(*parts: str) -> Path:
 
 
 def cache_dir(*parts: str) -> Path:
-    """Return the cache folder (with `parts` below it), created if need be.
-
-    Raises OSError with one sentence when it cannot be made.
-    """
+    """Return the cache folder (with `parts` below it), created if need be; OSError with one sentence otherwise."""
     return _made(cache_path(*parts), "cache folder", CACHE_VARIABLE)
 
 
@@ -161,10 +158,7 @@ def kept(path: str) -> str:
 
 
 def locate(path: str, session: Path) -> str:
-    """Return where the file `path` of a session is: a relative path starts in the session's folder or the current one.
-
-    A path that is in neither, or on another machine, is returned unchanged.
-    """
+    """Return a session's file: relative to its folder or the current one; unchanged where it is in neither."""
     place = os.path.expanduser(path)
     if os.path.isabs(place) or not of_this_machine(path):
         return place
@@ -173,10 +167,7 @@ def locate(path: str, session: Path) -> str:
 
 
 def inside(folder: Path, path: str, levels: int) -> Path | None:
-    """The file in `folder` that has the last `levels` names of `path`, wherever the folder was when that was written.
-
-    None where these are no names, or links lead out of the folder.
-    """
+    """The file in `folder` with the last `levels` names of `path`; None where none, or links lead out of the folder."""
     parts = Path(path).parts[-levels:]
     if len(parts) < levels or Path(path).anchor in parts or ".." in parts or "\0" in path:
         return None

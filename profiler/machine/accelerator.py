@@ -34,10 +34,7 @@ def probe() -> tuple[bool, str]:
 
 @contextmanager
 def devices(library: Any = None) -> "Iterator[Devices]":
-    """Open NVML for as long as the context lasts; Unavailable with one sentence where it cannot be.
-
-    `library`: the module to ask (tests bring their own).
-    """
+    """Open NVML (`library`, if given) for the context; Unavailable with one sentence where it cannot be."""
     nvml = _library() if library is None else library
     try:
         nvml.nvmlInit()
@@ -175,10 +172,7 @@ def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def place_of(uuid: str, uuids: Sequence[str]) -> int | None:
-    """Return which of NVML's devices CUDA calls `uuid`; None where it is none of them.
-
-    torch gives it without NVML's "GPU-" before it.
-    """
+    """Return which of NVML's devices CUDA calls `uuid` (torch: without "GPU-"); None where it is none of them."""
     bare, wanted = ([each.lower().removeprefix("gpu-") for each in some] for some in (uuids, [uuid]))
     return bare.index(wanted[0]) if wanted[0] in bare else None
 

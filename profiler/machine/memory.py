@@ -125,10 +125,7 @@ class Meter:
 
 
 def totals(proc: Path = PROC) -> Totals:
-    """What the kernel counts of the whole process; OSError where it does not.
-
-    `smaps_rollup` has the same to the page, and takes a hundred times as long.
-    """
+    """The kernel's counts of the process; OSError without. `smaps_rollup` has the same, a hundred times slower."""
     sizes = {}
     for line in (proc / "status").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -141,10 +138,7 @@ def totals(proc: Path = PROC) -> Totals:
 
 
 def mappings(proc: Path = PROC) -> dict[str, int]:
-    """Resident bytes by what is mapped: `heap`, compiled `code`, files of each library by its package, `other` files.
-
-    OSError where the system does not tell.
-    """
+    """Resident bytes of `heap`, compiled `code`, libraries by package and `other` files; OSError where not shown."""
     sizes: dict[str, int] = defaultdict(int)
     name, executable = "", False
     for line in (proc / "smaps").read_text(errors="replace").splitlines():
@@ -183,8 +177,7 @@ class _Walk:
         self._packages, self._known = packages, known
         self.added: dict[int, tuple[object, int]] = {}
         """Tuples that were added up, by id: kept, so that no other object gets it."""
-        self.blocks: list[Block] = []
-        """The large blocks in order of precedence."""
+        self.blocks: list[Block] = []  # The large blocks in order of precedence
         self.small: dict[str, int] = defaultdict(int)
         self.on_devices: dict[int, int] = {}
         self._met: set[int] = set()

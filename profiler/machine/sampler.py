@@ -150,10 +150,7 @@ def _seldom(reading: Reading) -> Reading:
 def watching(
     journal: "Journal", also: Callable[[], None] | None = None, more: Mapping[str, Reading] | None = None
 ) -> Iterator[None]:
-    """Sample everything that this machine reports within the context: load, energy, accelerators.
-
-    `also` is called at each sample of the process; `more`: other readings taken then, by name.
-    """
+    """Sample load, energy, accelerators and `more` by name within the context; `also` is called at each sample."""
     with ExitStack() as stack:
         with suppress(accelerator.Unavailable):
             found = stack.enter_context(accelerator.devices())

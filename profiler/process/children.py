@@ -45,18 +45,12 @@ _CURRENT: Final = re.compile(
 
 
 def python(*arguments: str) -> list[str]:
-    """Return the command of a child that runs `arguments` (`"-m", module, …` or `"-c", code`).
-
-    To be started with `environment()`. A crash in compiled code leaves its stack on standard error.
-    """
+    """Return a child's command for `environment()`; crashes of compiled code leave their stack on standard error."""
     return [sys.executable, "-P", "-X", "faulthandler", *arguments]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment for a child, with `extra` on top.
-
-    Relative and empty entries of PYTHONPATH mean the current folder, and are dropped.
-    """
+    """Return this process's environment with `extra`, PYTHONPATH without entries for the current folder."""
     path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     if not _installed():
         path = [str(ROOT), *(entry for entry in path if entry != str(ROOT))]
@@ -68,10 +62,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def end_with_parent() -> None:
-    """Called by a child: from now on it ends, with status 3, when its standard input closes.
-
-    A thread then waits there: a child that ends earlier does so best by `os._exit`.
-    """
+    """Called by a child: a thread ends it, with status 3, when its input closes; leave earlier by `os._exit`."""
 
     def wait() -> None:
         sys.stdin.read()

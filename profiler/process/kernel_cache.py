@@ -94,10 +94,7 @@ def place(override: str = "") -> Path:
 
 
 def folder(file: Path, kept: Path) -> Path:
-    """Create and return the folder in `kept` for what is compiled from the present state of a file of the program.
-
-    Others can write to it: then, one among the temporary files. Raises OSError with one sentence.
-    """
+    """Return the folder, in `kept` or temporary, for what is compiled from the file's present state; else OSError."""
     name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
     inside = f"{name}-{digest([file])}"
     is_new = not (kept / inside).exists()

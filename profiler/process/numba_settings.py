@@ -71,11 +71,7 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
 
 
 def _make_less(module: ModuleType, usual: importlib.abc.Loader) -> None:
-    """Have numba make no code of what only kernels call, no wrappers for C unless wanted; compare flags faster.
-
-    A first run takes a fifth less processor time for it. A version of numba that has other names for these stays as it
-    is.
-    """
+    """Skip numba's code for what only kernels call, and unwanted C wrappers: a fifth less time in a first run."""
     usual.exec_module(module)
     from numba.core import codegen, lowering, targetconfig
 

@@ -19,8 +19,7 @@ class Ended(KeyboardInterrupt):
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(signal.Signals(number).name)
-        self.status = 128 + number
-        """The exit status that shells give for it."""
+        self.status = 128 + number  # The exit status that shells give for it
 
 
 class Stop:

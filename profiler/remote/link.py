@@ -102,8 +102,7 @@ class Remote:
             )
         except FileNotFoundError:
             raise LinkError(f"{host.name} cannot be reached: there is no {host.prefix[0]} here.") from None
-        self.output: Final = io.BufferedReader(_Pipe(self._process, self._process.stdout))
-        """What it prints."""
+        self.output: Final = io.BufferedReader(_Pipe(self._process, self._process.stdout))  # What it prints
         self._errors: deque[bytes] = deque(maxlen=LINES_KEPT)
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
@@ -159,10 +158,7 @@ class Remote:
 
 
 class _Pipe(io.RawIOBase):
-    """A pipe from a process, which ends PATIENCE_S after the process, whoever still holds it open.
-
-    No lock is held while it waits, so that the end of the program never waits for it.
-    """
+    """A process's pipe, which ends PATIENCE_S after it, whoever holds it open; no lock is held while it waits."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -261,10 +257,7 @@ class Following:
         self._tries, self._linked = 0, False
 
     def run(self) -> str:
-        """Follow to the end, and return the state of the session.
-
-        What is here stays whatever happens; LinkError says what did, and how to fetch the rest.
-        """
+        """Follow to the end and return the state; LinkError says what failed and how to fetch the rest; all stays."""
         problem = "Following the run was interrupted."
         try:
             while True:

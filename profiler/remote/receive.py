@@ -63,10 +63,7 @@ UNFIT: Final = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingEr
 
 
 class Copy:
-    """A session file here that grows by what a stream sends. SessionError where it cannot be written.
-
-    `position`: what it holds. `state`: of the session there, as the last commit says.
-    """
+    """A session file that grows with a stream; `position`: what it holds, `state`: of the source's last commit."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path

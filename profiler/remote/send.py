@@ -56,10 +56,7 @@ class Commands:
         return self._write(b"")
 
     def send(self, line: bytes) -> bool:
-        """Pass on a command of pipelines.worker, a line without its end; whether somebody takes it.
-
-        Only those that steer a run: none starts another or ends the process.
-        """
+        """Pass on a command line of pipelines.worker that steers a run, no other; return whether somebody takes it."""
         if len(line) >= LONGEST_COMMAND:
             return False
         try:

@@ -42,10 +42,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def create(path: Path, meta: Iterable[tuple[str, str]], *clock: tuple[int, int]) -> sqlite3.Connection:
-    """Make the tables in `path`, which the caller has claimed, with `meta` (key, JSON) and the first clock pairs.
-
-    SessionError where that cannot be; nothing is then left of the file.
-    """
+    """Make the tables in the claimed `path`, with `meta` and clock pairs; SessionError, and no file, otherwise."""
     connection = None
     try:
         connection = connect(path)
@@ -127,10 +124,7 @@ SLACK_BYTES: Final = 1 << 16
 
 
 class Queries:
-    """Queries of one read transaction of `db`, the session in the file `path`.
-
-    Raises Damaged when the rows of all queries together weigh more than the file itself, or a block is impossible.
-    """
+    """Queries of one read transaction; Damaged when all rows outweigh the file `path`, or a block is impossible."""
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         self._db = db

@@ -23,10 +23,7 @@ Reach = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 16)]], Meta(min_length=
 
 
 class Scoring(TypedDict, total=False):
-    """What is scored: the senones of the acoustic model, how many frames their scores are for, and the context.
-
-    Without a context, a net needs the whole utterance.
-    """
+    """The senones scored, frames per output and context; without a context, a net needs the whole utterance."""
 
     senones: Annotated[int, Meta(ge=1, lt=1 << 31)]
     frames_per_output: Annotated[int, Meta(ge=1, le=1000)]
@@ -71,10 +68,7 @@ class Side(TypedDict, total=False):
 
 
 class Interleaved(TypedDict, total=False):
-    """Two configurations in turns; `ended`, where the rest of the run decoded straight on: null until then.
-
-    `again`: first frames of utterances that do not count, since they were decoded again.
-    """
+    """Two configurations in turns; `ended`: where the rest ran straight on; `again`: frames of uncounted repeats."""
 
     arms: list[Side]
     repeat: Count
@@ -201,10 +195,7 @@ def sound(key: str, value: object) -> bool:
 
 
 def setting(tree: Mapping[str, Any], key: str) -> bool | int | float | str | None:
-    """The setting `key` ("dnn.net") of a configuration as run; None where it has no such setting.
-
-    What is in a session's configuration is for the recogniser to check; views look settings up by this alone.
-    """
+    """The setting `key` ("dnn.net") of a configuration as run; None without. Checking it is the recogniser's."""
     node: object = tree
     for part in key.split("."):
         node = node.get(part) if isinstance(node, dict) else None

@@ -214,11 +214,7 @@ def owner_alive(path: Path) -> bool | None:
 
 
 def claim(path: Path, replace: bool) -> None:
-    """Make an empty file at `path` that nobody else has; SessionError says why it cannot be.
-
-    An existing session is removed only when `replace` is true and nobody records into it; any other
-    existing file is never touched.
-    """
+    """Make an empty file at `path`, or SessionError; `replace` removes only a session that nobody records."""
     check_claim(path, replace)
     try:
         if replace:

@@ -85,10 +85,7 @@ class Session:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Session":
-        """Open a session, live or finished; SessionError with one sentence when it cannot be read.
-
-        A session whose writer died is settled first: its -wal is folded in, its state is "crashed".
-        """
+        """Open a session, live or finished; a dead writer's is settled first as "crashed". SessionError otherwise."""
         located = locate(Path(os.path.abspath(path)))
         session = cls(located)
         try:
@@ -135,10 +132,7 @@ class Session:
         self.close()
 
     def refresh(self) -> bool:
-        """Read what has been recorded since; True if anything is new. Cheap when nothing is.
-
-        SessionError when the file has been damaged or removed meanwhile.
-        """
+        """Read what is new, cheaply; True if anything is. SessionError when the file was damaged or removed."""
         if self._closed or self.state != "recording":
             return False
         signature = self._look()

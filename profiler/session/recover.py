@@ -109,10 +109,7 @@ def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
 
 
 def _fold(path: Path, version: int = schema.VERSION) -> str:
-    """Fold the -wal into the file, mark a session that was being recorded as crashed; return its state.
-
-    SQLite's errors go up. A program killed in here leaves what the next opening can fold in.
-    """
+    """Fold the -wal in, mark a recording session as crashed, return its state; can be repeated if interrupted."""
     deadline = time.monotonic() + FOLD_SECONDS
     while True:
         try:

@@ -115,11 +115,7 @@ class SessionWriter:
         notes: Iterable[str] = (),
         part: Mapping[str, int | float | str | None] | None = None,
     ) -> int:
-        """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2].
-
-        `notes`: a sentence each for what was done to the sound or left out of it. `part`: which part of the file it
-        is; None: all of it.
-        """
+        """Store an utterance's beginning, return its id; `peaks` int8 [n, 2]; `notes`, `part` as in `Utterance`."""
         if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:
             raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
         utterance = next(self._utterance_ids)
@@ -132,11 +128,7 @@ class SessionWriter:
         return utterance
 
     def utterance_partial(self, utterance: int, hypothesis: str, words: Iterable[Word]) -> None:
-        """Store the words so far: (word, first_frame, n_frames), frames run-global.
-
-        Of partial words that come faster than they can be stored (see PARTIAL_BYTES_PER_SECOND) the
-        latest are kept.
-        """
+        """Store the latest words so far: (word, first_frame, n_frames); see PARTIAL_BYTES_PER_SECOND."""
         self._commands.put((self._tables.keep_partial, (utterance, hypothesis, list(words))))
 
     def utterance_notes(self, utterance: int, notes: Iterable[str]) -> None:
@@ -153,10 +145,7 @@ class SessionWriter:
         reference_words: int | None,
         complete: bool | None = None,
     ) -> None:
-        """Store the final words of an utterance, its decode-lane time and the epochs it ran under.
-
-        `complete`: whether the words are a sentence of the grammar; None without a grammar.
-        """
+        """Store an utterance's final words, decode-lane time and epochs; `complete`: a grammar's sentence, or None."""
         self._commands.put((self._tables.drop_partial, (utterance,)))
         found = {"hypothesis": hypothesis, "words": to_json(list(words)), "errors": errors}
         times = {"wall_ns": int(wall_ns), "epochs": to_json(list(epochs)), "reference_words": reference_words}
@@ -309,10 +298,7 @@ def _notes(notes: Iterable[str]) -> str:
 
 
 class NullWriter:
-    """The journal of a run that keeps no session: every method does nothing.
-
-    With `NullLane` it shows what the instrument itself costs.
-    """
+    """The journal of a run that keeps no session; with `NullLane` it shows what the instrument itself costs."""
 
     failed = None
 

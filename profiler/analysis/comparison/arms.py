@@ -50,10 +50,7 @@ class Arm:
 
 
 def arms_of(session: Session) -> tuple[Arm, Arm]:
-    """Return the two arms of an interleaved session; BadInput when it has none.
-
-    Without the warm-up, and without what was decoded again since the process had stood still.
-    """
+    """Return both arms of an interleaved session, without warm-up and repetitions; BadInput when it has none."""
     about = session.meta.get("ab")
     if not isinstance(about, dict):
         raise BadInput(f"{session.path} holds one configuration and no A/B; give a second session to compare it with.")
@@ -81,10 +78,7 @@ def session_arm(session: Session, name: str) -> Arm:
 
 
 class FrameSums:
-    """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch.
-
-    `since`: the first frame that counts.
-    """
+    """Running sums over frames from `since` on of each stage's time on the decode lanes, for any stretch."""
 
     def __init__(self, session: Recorded, since: int = 0) -> None:
         codes = group_codes(session.stages)
@@ -108,10 +102,7 @@ class FrameSums:
         self.stages[OVERHEAD] = self.wall - sum(self.stages.values(), np.zeros(self._end + 1))
 
     def _add(self, steps: Array, spans: Array, ran: Array) -> None:
-        """Add to `steps` by how much the time of a frame is above that of the one before; spans spread over theirs.
-
-        `ran` [spans]: the part of each that counts.
-        """
+        """Add the change of time from frame to frame; spans spread over theirs, `ran` [spans]: the part that counts."""
         if not len(spans):
             return
         first = np.minimum(spans["first_frame"].astype(np.int64), self._end)
@@ -181,10 +172,7 @@ def cell_edges(length: int, step: int) -> Array:
 
 
 def lay_out(sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]) -> Times:
-    """Lay out the times of `utterances` (by file, then repeat) of `frames` frames each.
-
-    A last repeat that was not decoded to its end is left out.
-    """
+    """Lay out the times of `utterances` (by file, then repeat) of `frames` each, without an unfinished last repeat."""
     lengths = list(frames)
     step = max(CELL_FRAMES, math.ceil(sum(lengths) / MAX_CELLS))
     repeats = min(len(u) for u in utterances)

@@ -51,10 +51,7 @@ class SameSpeech:
 
 
 def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], b: Collection[int]) -> SameSpeech:
-    """Compare the epochs `b` with the epochs `a`, of what was decoded before frame `end`.
-
-    `wall_ns` [frames]: wall time of each frame. Epochs on one side ran alike.
-    """
+    """Compare epochs `b` with `a`, each run alike, before frame `end`; `wall_ns` [frames]: time of each."""
     end = min(end, len(wall_ns))
     shared = _shared(session, end, a, b)[-MAX_UNITS:]
     decoded = _decoded_by_both(session.utterances, end, a, b)
@@ -78,10 +75,7 @@ def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], 
 
 
 def in_turn(arms: tuple[Arm, Arm], end: int) -> SameSpeech | None:
-    """Compare the arms of an A/B, of what was decoded before frame `end`; None until both have decoded something.
-
-    The figures are those of `compare_arms`.
-    """
+    """Compare an A/B up to frame `end` as `compare_arms` does; None until both arms have decoded something."""
     a, b = (replace(arm, utterances=tuple(u for u in arm.utterances if u.end_frame <= end)) for arm in arms)
     try:
         found = compare_arms(a, b)

@@ -117,10 +117,7 @@ def bootstrap_interval(
 def undisturbed_interval(
     values: Array, level: float = 0.95, resamples: int = DRAWS, seed: int = SEED
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of `undisturbed` over `values` [n]: all resamples at once, for pictures.
-
-    With fewer than two values nothing can be said: NaN.
-    """
+    """Return the vectorised percentile bootstrap interval of `undisturbed` over `values` [n]; NaN for n < 2."""
     n = len(values)
     if n < 2:
         return math.nan, math.nan
@@ -131,10 +128,7 @@ def undisturbed_interval(
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Time of B / time of A: estimate, 95 % interval and two-sided p of "they are equal".
-
-    `low`, `high` and `p` are None where there are too few repeats to know the noise between them.
-    """
+    """Time of B / time of A, 95 % interval, two-sided p of equality; None for too few repeats to know their noise."""
 
     ratio: float
     low: float | None = None
@@ -273,10 +267,7 @@ def student_quantile(probability: float, freedom: int) -> float:
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return the p values adjusted for the chance of any false finding; None (not tested) stays None, uncounted.
-
-    Step-down Bonferroni (Holm, Scandinavian Journal of Statistics 6, 1979).
-    """
+    """Return p values adjusted for any false finding (Holm 1979, step-down Bonferroni); None stays None, uncounted."""
     tested = sorted((value, i) for i, value in enumerate(p) if value is not None)
     adjusted: list[float | None] = [None] * len(p)
     highest = 0.0

@@ -151,10 +151,8 @@ class FrameSeries:
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
-        self.seen = (-1, -1)
-        """Spans and frames that were there when it was updated last; before the first time, none."""
-        self.costs: Sequence[FrameRow] = ()
-        """By category."""
+        self.seen = (-1, -1)  # Spans and frames that were there when it was updated last; before the first time, none
+        self.costs: Sequence[FrameRow] = ()  # By category
         self.walls = Extremes()
         self.quantiles = BlockQuantiles()
         self._work = WorkSeries(())
@@ -198,10 +196,7 @@ class FrameSeries:
 
 
 class WorkSeries:
-    """Rows and extremes of the counts of a track, all in one: a chart asks for all of them at once.
-
-    `names`: by series.
-    """
+    """Rows and extremes of the counts `names` of a track, all in one: a chart asks for all of them at once."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -225,10 +220,7 @@ _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()
 
 
 def series_of(session: Session, track: CostTrack) -> FrameSeries:
-    """The up-to-date series of a session's track; the same object for every view that asks.
-
-    It is rebuilt when the track's `generation` says that something else is said of earlier frames.
-    """
+    """The up-to-date series of a track, one for every view; rebuilt when the track's `generation` has changed."""
     series = _known.get(track)
     if series is None or series.generation != track.generation:
         series = _known[track] = FrameSeries(track.generation)

@@ -54,8 +54,7 @@ class SpanRow:
 
     def __init__(self, key: RowKey) -> None:
         self.key = key
-        self.spans: Array = np.empty(0)
-        """Those of the session, as they are now."""
+        self.spans: Array = np.empty(0)  # Those of the session, as they are now
         self._clear()
 
     def _clear(self) -> None:
@@ -254,10 +253,7 @@ class Timeline:
 
 
 def _between(at: Array | float, valid: F64, values: F64, last: float, value: float) -> F64:
-    """`values` [n] where `valid` [n], ascending, is `at`, and after them `value` at `last`; 0 without any.
-
-    `np.interp` reads all n, however few are wanted.
-    """
+    """`values` interpolated where ascending `valid` is `at`, then `value` at `last`; `np.interp` reads all n."""
     x = np.asarray(at, np.float64)
     if not len(valid):
         return np.zeros(x.shape)

@@ -55,10 +55,7 @@ def measure(
     *,
     command: Sequence[str] = tuple(children.python("-m", MODULE)),
 ) -> Answer:
-    """Measure `parts` ("device" and what `part` names) in a child process.
-
-    Raises profiler.errors.Cancelled as soon as `cancelled()`; the child is ended then, and always.
-    """
+    """Measure `parts` in a child process, always ended; profiler.errors.Cancelled as soon as `cancelled()`."""
     answer, whole = Answer(), False
 
     def hear(line: bytes) -> bool:
@@ -177,10 +174,7 @@ def load_or_measure(
     kernels: Mapping[str, Work] | None = None,
     device: bool = False,
 ) -> RoofTable:
-    """Return what is known of this machine, after measuring what a run on `threads` threads lacks.
-
-    `device`: the run uses an accelerator, whose roofs count too.
-    """
+    """Return the roofs, after measuring what a run on `threads` threads (`device`: and an accelerator) lacks."""
     steps, parts = plan([threads], kernels, whole=False), [DEVICE] if device else []
     return _measured(steps, parts, progress, cancelled, fresh=fresh).roof_table
 

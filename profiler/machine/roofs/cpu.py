@@ -123,10 +123,7 @@ def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
 
 
 def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool) -> list[Step]:
-    """Return what to measure on `threads` threads together; nothing is compiled or allocated yet.
-
-    `kernels` are arithmetic kernels of the workload, under names like "gemm.integers:int8".
-    """
+    """Return steps for `threads` threads at once, none prepared yet; `kernels`: the workload's, by operation name."""
     steps = [_rate(name, threads, None) for name in (ARITHMETIC if whole else QUICK_ARITHMETIC)]
     steps += [_rate(name, threads, work) for name, work in (kernels or {}).items()]
     sizes = [size for size in ladder_bytes(threads) if whole or size <= RUN_BYTES]
@@ -252,10 +249,7 @@ def _bandwidth(key: Key, effort: Effort) -> Roof:
 
 
 def at_once(threads: int) -> int:
-    """Return how many of `threads` run at once; the others wait for a processor, and need no data to be timed.
-
-    The rate of all is stated as if each had one: the stages of a run are timed in one thread, while it has its own.
-    """
+    """Return how many of `threads` run at once; rates are stated as if each had a processor, as stages are timed."""
     return min(threads, usable_cores() or threads)
 
 

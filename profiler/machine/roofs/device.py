@@ -266,10 +266,7 @@ def _inside(torch: Any, device: Device, key: Key, effort: Effort, threads: int, 
 
 
 def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:
-    """Return `values` values as a tensor of one row; or rows of half of them each, `times` as many values in all.
-
-    One launch goes over a small set again and again: it would be timed itself otherwise. Each row begins elsewhere.
-    """
+    """Return `values` values in a row, or in rows of half, each begun elsewhere, `times` as many for one launch."""
     if times == 1:
         return torch.ones(values, device=device.where)
     half, rows = values // 2, 2 * times

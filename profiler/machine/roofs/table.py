@@ -150,10 +150,7 @@ class RoofTable:
         return self._rates[key]
 
     def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
-        """Return the bandwidth roofs (bytes/s) by growing working set.
-
-        `name` is read, write or triad; on a device also a copy as `transfer` names it.
-        """
+        """Return the bandwidth roofs (bytes/s) of read, write, triad or a device's copy, by growing working set."""
         every = self._named(BANDWIDTH, name, device)
         steps = [roof for roof in every if roof.dtype == NOMINAL_DTYPE]
         one = _at_threads(steps, threads)

@@ -112,11 +112,7 @@ COUNT_SPANS: Final = (
 
 
 class Round:
-    """Statements that become visible together. One alone needs no transaction around it.
-
-    Against a busy Python thread every statement waits for the interpreter lock several times, and most rounds
-    have nothing to write but the spans of one lane.
-    """
+    """Statements that become visible together; one alone needs no transaction: each waits for the interpreter lock."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -256,10 +252,7 @@ class Tables:
 
 
 def to_json(value: object) -> str:
-    """Encode a value as JSON; numpy scalars and arrays become numbers and lists, NaN becomes null.
-
-    Names of files may hold bytes that are no UTF-8; they are written with backslashes.
-    """
+    """Encode as JSON: numpy values as numbers and lists, NaN as null, what is no UTF-8 with backslashes."""
     try:
         return msgspec.json.encode(value, enc_hook=_encode_other).decode()
     except UnicodeEncodeError:
