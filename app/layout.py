@@ -77,20 +77,15 @@ def wrapped(text: str, size: float = 1.0) -> Label:
 
 def heading(text: str) -> Label:
     """The name of a group of settings, keys, labs or presets above them."""
-    label = Label(text.upper())
-    label.setObjectName("form-layer")
-    label.setFont(font(0.85, strong=True))
+    label = styled(named(Label(text.upper()), "form-layer"), 0.85, strong=True)
     label.setIndent(0)
     return label
 
 
 def card_header(title: str) -> tuple[QBoxLayout, Elided]:
     """The first line of a card: its title, and a note at the right."""
-    name = Label(title)
-    name.setObjectName("card-title")
-    name.setFont(font(1.06, strong=True))
-    note = Elided()
-    note.setObjectName("card-note")
+    name = styled(named(Label(title), "card-title"), 1.06, strong=True)
+    note = named(Elided(), "card-note")
     note.setAlignment(AT_RIGHT)
     return lay_out(QHBoxLayout(), name, (note, 1)), note
 
@@ -99,8 +94,7 @@ class Scrolled(QScrollArea):
     """A page that scrolls up and down; Tab goes to what is on it."""
 
     def __init__(self, page: QWidget | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
+        super().__init__(parent, widgetResizable=True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

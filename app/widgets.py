@@ -18,9 +18,8 @@ class Switch(QtWidgets.QAbstractButton):
     """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
 
     def __init__(self, *, small: bool = False) -> None:
-        super().__init__()
+        super().__init__(checkable=True)
         self._extent = QSize(28, 16) if small else QSize(36, 20)
-        self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QtWidgets.QSizePolicy.Policy.Fixed, QtWidgets.QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(REACHED)

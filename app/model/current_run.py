@@ -39,8 +39,7 @@ class SetUpProgress(QObject):
         self._memory = memory
         self.lead = ""  # What is to be said before it
         self._set_up: SetUp | None = None
-        self._ticks = QTimer(self)
-        self._ticks.setInterval(PROGRESS_MS)
+        self._ticks = QTimer(self, interval=PROGRESS_MS)
         self._ticks.timeout.connect(self._show)
 
     @property

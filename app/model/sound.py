@@ -179,8 +179,7 @@ class Sound(QObject):
         self._playing: Stream | None = None
         self._places: list[Piece] = []
         self._length_s = 0.0
-        self._timer = QTimer(self)
-        self._timer.setInterval(FOLLOW_MS)
+        self._timer = QTimer(self, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._follow)
         playhead.closed.connect(self.stop)
         playhead.mode_changed.connect(self._mode_changed)

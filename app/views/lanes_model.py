@@ -172,8 +172,8 @@ class Held:
         return np.where(width > 0, found, np.nan)
 
 
+# By name, what was recorded when it was worked out, and what came of it: an hour has tens of thousands of readings.
 _known: WeakKeyDictionary[Session, dict[str, tuple[object, Held | None]]] = WeakKeyDictionary()
-"""By name, what was recorded when it was worked out, and what came of it: an hour has tens of thousands of readings."""
 
 
 def held_once(session: Session, name: str, end: int) -> Held | None:

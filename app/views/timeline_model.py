@@ -169,9 +169,7 @@ def _utterances(session: Session, ruler: Ruler, edges: F64, column_s: float) -> 
 
 Range = tuple[float, float]  # First and last second
 
-HELD = 0.05
-"""A window that follows the cursor keeps its width while that of its frames differs by less than this share: blocks do
-not all take the same time, and of another width every column of pixels would be another."""
+HELD = 0.05  # Share by which the width of a following window may be wrong: of another, all its pixels would be others
 
 
 class WallAxis(TimeAxis):

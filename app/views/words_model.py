@@ -58,9 +58,7 @@ class Spoken:
     said: tuple[Token, ...] | None  # Reference words (None without a reference; empty when it is too long to align)
     heard: tuple[Token, ...]  # Hypothesis words begun before the playhead
     columns: Columns | None  # Both side by side; None without a reference or when it is too long to align
-    count: ErrorCount | None
-    """Errors as the run scored them once it is done, of the words so far until then; None without a reference, and
-    where the run did not score it: decoded under two configurations."""
+    count: ErrorCount | None  # As the run scored it, or of the words so far; None without a reference or a score
     right_s: F64  # [words, 2] first and last second of every word recognised as it was said
     wrong_s: F64  # [errors, 2] first and last second of every word that went wrong
     complete: bool | None = None  # Whether the words are a sentence of the grammar, None without one or before the end
@@ -95,9 +93,7 @@ class WordsModel:
         return np.concatenate([np.empty((0, 2)), *(one.wrong_s for one in self.spoken)])
 
 
-Aligned = dict[int, tuple["Utterance", Spoken]]
-"""By number of an utterance: the one that was aligned, which may have been replaced since, and what came of it."""
-
+Aligned = dict[int, tuple["Utterance", Spoken]]  # By number of an utterance: the one aligned, and what came of it
 Left = tuple[tuple[int, "Utterance"], ...]  # Number and utterance of those that are not aligned yet
 
 _aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()  # Of utterances that are over

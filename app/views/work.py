@@ -36,10 +36,7 @@ LANES: Final = (
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
 SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)  # Number of them; they come first
-LOG_RATIO = 8.0
-"""From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
-selection) and the ripple on both sides of it are then both seen."""
-
+LOG_RATIO = 8.0  # Of high to low values, from which on a lane is logarithmic: a step of ×10 and ripple are both seen
 STALE_FRAMES: Final = 300  # A reading holds until the next one, but no longer than this: blocks have at most 256 frames
 
 

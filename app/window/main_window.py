@@ -95,7 +95,7 @@ class MainWindow(FirstWindow):
         super().complete()
 
     def _build(self) -> None:
-        from app.layout import NONE, lay_out
+        from app.layout import NONE, lay_out, named
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -111,8 +111,7 @@ class MainWindow(FirstWindow):
         self.made_desk: Desk | None = None  # The desk if it has been made
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
-        page = QWidget(self)  # Top down, as in the desk
-        page.setObjectName("desk")
+        page = named(QWidget(self), "desk")  # Top down, as in the desk
         self.top = TopBar(self.pipeline, self.actions_, self.axis)
         self.others = OtherPrograms()
         self.pages = QStackedWidget()

@@ -69,8 +69,7 @@ class Palette(QtWidgets.QDialog):
         self._registry, self._more = actions, more
         self._results: list[SearchResult] = []
         frame = named(QtWidgets.QFrame(), "palette")
-        self.line = QtWidgets.QLineEdit()
-        self.line.setPlaceholderText(self.tr("Type a command, a setting or a preset"))
+        self.line = QtWidgets.QLineEdit(placeholderText=self.tr("Type a command, a setting or a preset"))
         describe(self.line, self.tr("Command"))
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)

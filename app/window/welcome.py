@@ -153,11 +153,8 @@ class Welcome(Scrolled):
     def _group(self, group: str) -> tuple[QWidget, QWidget]:
         """Presets of one group, behind a button that unfolds them: made when they are first shown."""
         names = presets.names(group)
-        more, members = Button(), QWidget()
-        more.setObjectName("presets-more")
-        more.setProperty("quiet", True)
+        more, members = named(Button(), "presets-more", quiet=True), named(QWidget(), "scrolled")
         more.setCheckable(True)
-        members.setObjectName("scrolled")
 
         def unfold(shown: bool) -> None:
             if shown and members.layout() is None:
@@ -187,8 +184,7 @@ class Welcome(Scrolled):
     def _session_row(self, path: Path, kind: str, details: str) -> Button:
         button = SessionRow(renames=kind == RECENT)
         button.rename.connect(lambda: self._w.files.ask_name(path))
-        button.setProperty("quiet", True)
-        button.setObjectName(kind)
+        named(button, kind, quiet=True)
         describe(button, self.tr("Open {0}").format(path.name))
         set_tip(button, str(path))
         button.setMinimumHeight(34)

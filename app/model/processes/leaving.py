@@ -56,8 +56,7 @@ class Leaving(QObject):
     ended = Signal()  # There is no process any more
 
     def __init__(self, process: QProcess, kind: str, knows: bool = False) -> None:
-        super().__init__(process)
-        self.setObjectName(kind)
+        super().__init__(process, objectName=kind)
         self._process = process
         application = QCoreApplication.instance()
         process.setParent(application)

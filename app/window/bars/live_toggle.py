@@ -21,7 +21,7 @@ class LiveToggle(QWidget):
     """A switch with its name and what flipping it did, or what it does now; toggles of one place take turns."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(minimumWidth=158, maximumWidth=TOGGLE_WIDTH)
         self.toggle: Toggle | None = None
         self._effect: Effect | None = None
         self._tip = self._text = self._now = ""
@@ -34,8 +34,6 @@ class LiveToggle(QWidget):
         self.subtitle.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.effect = EffectLabel()
         self.effect.hide()
-        self.setMinimumWidth(158)
-        self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         grid = new_grid(self, 8, 0)
         grid.addWidget(self.switch, 0, 0, 2, 1, Qt.AlignmentFlag.AlignTop)

@@ -29,16 +29,13 @@ if TYPE_CHECKING:
     from app.model.scope import Scope
 
 
-ARROW_ROOM = 34  # Pixels of the button for border, padding and arrow
-
-
 class PresetButton(DropButton):
     """Emits `chosen` with the name of the preset."""
 
     chosen = Signal(str)
 
     def __init__(self) -> None:
-        super().__init__(ARROW_ROOM)
+        super().__init__(34)
         self._entries: dict[str, QAction] = {}
         self.choices = QMenu(self)
         self._offer(self.choices, "")
@@ -148,7 +145,7 @@ class ScopeChip(QWidget):
     left = Signal()  # Somebody wants the usual one again
 
     def __init__(self, choices: Sequence[QAction]) -> None:
-        super().__init__()
+        super().__init__(maximumWidth=SCOPE_WIDTH)
         self._scope: Scope | None = None
         self._direction = 0
         self._menu = new_menu(self.tr("Scope"), self)
@@ -165,7 +162,6 @@ class ScopeChip(QWidget):
         grid.addWidget(self.button, 1, 0)
         grid.addWidget(self.away, 1, 1)
         grid.setColumnStretch(0, 1)
-        self.setMaximumWidth(SCOPE_WIDTH)
         self.show_scope(None, False)
 
     def sizeHint(self) -> QSize:

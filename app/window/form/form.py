@@ -86,9 +86,6 @@ class Layer(QWidget):
         describe(self.more, tip)
 
 
-HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do not jump
-
-
 class SettingsSource(QWidget):
     """Names the source of the settings shown; with a recording, a choice between its own and the next run's."""
 
@@ -106,7 +103,7 @@ class SettingsSource(QWidget):
             styled(button, 0.92).setObjectName("segment")
             button.setCheckable(True)
             row.addWidget(button, 1)
-        self.setFixedHeight(HEIGHT)
+        self.setFixedHeight(24)  # whether there is a choice or not: the settings below do not jump
         self.show_which(True, False, False)
 
     def show_which(self, editing: bool, offered: bool, running: bool) -> None:
@@ -147,8 +144,7 @@ class PipelineForm(QFrame):
         parts = (header, self.which, self.model, (self._scroll, 1), legend)
         lay_out(QVBoxLayout(self), *parts, spacing=6, margins=(14, 9, 6, 10))
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
-        self.search = QLineEdit()
-        self.search.setClearButtonEnabled(True)
+        self.search = QLineEdit(clearButtonEnabled=True)
         describe(self.search, self.tr("Search the settings"))
         self.search.textChanged.connect(lambda _: self._arrange())
         self.others = _more_button()

@@ -162,8 +162,7 @@ class PictureDialog(QDialog):
             show = partial(self.range_box.setText, range_text(self._start.range_s))
             buttons.addWidget(Button(self.tr("In view"), show))
         checks = (self.to_cursor, *self.selected.values())
-        form = QFormLayout()
-        form.setVerticalSpacing(10)
+        form = QFormLayout(verticalSpacing=10)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         for title, row in (
             (self.tr("Views"), lay_out(QVBoxLayout(), *self.views.values(), spacing=4)),

@@ -220,13 +220,11 @@ class RunOnPage(FormPage):
     def __init__(self, w: MainWindow) -> None:
         super().__init__(tr("Run on another machine"), tr("Run"), w)
         self._runs = w.runs
-        self.host = QtWidgets.QComboBox()
-        self.host.setEditable(True)
+        self.host = QtWidgets.QComboBox(editable=True)
         self.host.addItems(w.runs.next.hosts())
         self.audio, self.transcripts = QtWidgets.QLineEdit(), QtWidgets.QLineEdit()
         self.audio.setPlaceholderText(tr("empty: the bundled voices"))
-        form = QtWidgets.QFormLayout()
-        form.setVerticalSpacing(10)
+        form = QtWidgets.QFormLayout(verticalSpacing=10)
         titles = tr("Machine"), tr("Audio"), tr("Transcripts")
         for title, field in zip(titles, (self.host, self.audio, self.transcripts), strict=True):
             describe(field, title)

@@ -224,8 +224,7 @@ class TaskPage(Page):
     def begin_page(self, title: str) -> None:
         """Show what is added from now on behind a tab."""
         if self.pages is None:
-            self.pages = QtWidgets.QTabWidget()
-            self.pages.setDocumentMode(True)
+            self.pages = QtWidgets.QTabWidget(documentMode=True)
             self.add_widget(self.pages, 1)
         page = QtWidgets.QWidget()
         self._page = lay_out(QtWidgets.QVBoxLayout(page), margins=(0, 8, 0, 0))
