@@ -46,7 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send or fetch."""
     if arguments.on is not None:
-        return _fetch(arguments)
+        if arguments.out is None:
+            raise BadInput("--on HOST needs --out FILE.asrs, the session here.")
+        from profiler.remote import link
+
+        out, host = Path(arguments.out), link.ssh(arguments.on)
+        return _follow(arguments, host, lambda: str(arguments.session), out, resume=out.exists())
     from profiler.remote.send import Commands, position_of, send
 
     if arguments.out is not None or arguments.json:
@@ -94,16 +99,6 @@ def run_there(arguments: argparse.Namespace) -> int:
     words += [*(f"--set={text}" for text in arguments.set), *(f"--audio={name}" for name in arguments.audio)]
     words.append(f"--repeat={arguments.repeat}")
     return _follow(arguments, host, lambda: link.record(host, words).session, out, replace=named)
-
-
-def _fetch(arguments: argparse.Namespace) -> int:
-    if arguments.out is None:
-        raise BadInput("--on HOST needs --out FILE.asrs, the session here.")
-    from profiler.remote import link
-
-    out = Path(arguments.out)
-    host = link.ssh(arguments.on)
-    return _follow(arguments, host, lambda: str(arguments.session), out, resume=out.exists())
 
 
 def _follow(

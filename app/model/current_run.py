@@ -164,8 +164,6 @@ class CurrentRun(QObject):
         self.shown.emit()
         return True
 
-    # -- what the worker reports -----------------------------------------------------------
-
     def _on_progress(self, stage: str, fraction: float | None) -> None:
         # The session exists before model and graph are ready: all of that is "getting ready".
         if stage == DECODING:

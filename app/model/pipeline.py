@@ -269,8 +269,6 @@ class Pipeline(QObject):
             self.running = settings.replace(self.running, key, self._before.pop(key))
             self.changed.emit(key, self.value(key))
 
-    # -- what is flipped on top -------------------------------------------------------------
-
     def toggle(self, key: str) -> Toggle:
         return next(toggle for toggle in self.toggles if toggle.key == key)
 

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
-from app.layout import wrapped
+from app.layout import named, wrapped
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
 from app.style.plain_text import ToolButton, describe, literal
@@ -30,8 +30,7 @@ class ResultsView(View):
     def show_result(self, page: QWidget) -> None:
         if self.tabs.indexOf(page) < 0:
             at = self.tabs.addTab(page, literal(page.windowTitle()))
-            close = ToolButton()
-            close.setObjectName("dock-button")
+            close = named(ToolButton(), "dock-button")
             close.setIconSize(QSize(13, 13))
             describe(close, self.tr("Close {0}").format(page.windowTitle()))
             ButtonIcon(close, "close", "muted", "border")

@@ -102,8 +102,7 @@ class Welcome(Scrolled):
         self._w = w
         page = named(QWidget(), "scrolled")
         self.setWidget(page)
-        content = QWidget(page)
-        content.setMaximumWidth(CONTENT_WIDTH)
+        content = QWidget(page, maximumWidth=CONTENT_WIDTH)
         lay_out(QHBoxLayout(page), REST, (content, 100), REST)
         lead = self.tr(
             "Where does the time of a speech recogniser go, and what would make it faster? "
