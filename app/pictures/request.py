@@ -199,7 +199,7 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
 
 
 def selected_of(select: Sequence[str], session: Session, frames: int) -> Selected:
-    """What is selected in a session of so many frames, the last stretch and stage; PictureError if it is not there."""
+    """What is selected in a session of `frames` frames, the last stretch and stage; PictureError if it is not there."""
     from app.model.report import Selected  # the window reads what pictures there are before it has been painted
 
     selected, stage = None, None

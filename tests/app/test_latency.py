@@ -299,15 +299,15 @@ def test_the_planted_cause_is_the_one_that_is_named(tmp_path):
 
 
 @pytest.fixture
-def shown(tmp_path, qtbot):
+def displayed(tmp_path, qtbot):
     """The view of the stream, with its one utterance in sight."""
     with view_on(LatencyView, recorded(tmp_path / "a.asrs", stream()), qtbot) as (view, playhead):
         look(view.axis, FIRST * 0.01, FIRST * 0.01 + 0.6)
         yield view, playhead
 
 
-def test_a_bar_is_as_high_as_the_word_waited(shown):
-    view, _ = shown
+def test_a_bar_is_as_high_as_the_word_waited(displayed):
+    view, _ = displayed
     model = view.model()
     a, cat, sat = model.words
     assert stack_of(a) == pytest.approx({"buffering": 80, "compute": 10})
@@ -319,8 +319,8 @@ def test_a_bar_is_as_high_as_the_word_waited(shown):
     assert all(amount(picture, theme().color(COLORS[name]).name()) > 0 for name in ("queue", "buffering"))
 
 
-def test_a_click_selects_the_word_and_the_figures_are_then_of_it(shown):
-    view, _ = shown
+def test_a_click_selects_the_word_and_the_figures_are_then_of_it(displayed):
+    view, _ = displayed
     second = FIRST * 0.01 + 0.20
     view.plot.clicked.emit(QPointF(0.20 / 0.6 * view.plot.columns, 20))
     settle()
@@ -334,8 +334,8 @@ def test_a_click_selects_the_word_and_the_figures_are_then_of_it(shown):
     assert view.readout(model, FIRST * 0.01 + 0.005) == ()
 
 
-def test_the_table_has_the_slowest_word_first(shown):
-    view, playhead = shown
+def test_the_table_has_the_slowest_word_first(displayed):
+    view, playhead = displayed
     headers, rows = view.table()
     assert headers[:5] == ["word", "first shown", "stable", "final", "buffering"]
     assert [row[0] for row in rows] == ["cat", "a", "sat"]

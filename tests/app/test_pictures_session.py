@@ -42,7 +42,7 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def told(monkeypatch, qapp) -> Told:
+def drawn(monkeypatch, qapp) -> Told:
     """Draw a picture of a session; what is in it, and what its texts are."""
     seen: list[tuple[Extent, PictureTexts]] = []
     real = texts_module.picture_texts
@@ -111,30 +111,30 @@ def test_the_command_of_a_picture_makes_it_again(path, tmp_path, monkeypatch, qa
     assert again.read_bytes() == first.read_bytes()
 
 
-def figure(told: tuple[Extent, PictureTexts], name: str) -> tuple[str, str]:
+def figure(drawn: tuple[Extent, PictureTexts], name: str) -> tuple[str, str]:
     """The value of a figure of the headline, and of what it is."""
-    (found,) = (one for one in told[1].headline.figures if one.name == name)
+    (found,) = (one for one in drawn[1].headline.figures if one.name == name)
     return found.value, found.scope
 
 
-def test_figures_are_of_what_is_shown(path, told):
+def test_figures_are_of_what_is_shown(path, drawn):
     wanted = ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}, {"select": ("1..2",)})
-    whole, early, late, then, part = (figure(told(path, **options), "RTF") for options in wanted)
+    whole, early, late, then, part = (figure(drawn(path, **options), "RTF") for options in wanted)
     assert [of for _, of in (whole, early, part)] == ["since skip ×2", "0:00.00 – 0:02.00", "0:01.00 – 0:02.00"]
     assert late[1].startswith("0:08.00 – 0:10.2")
     # Scoring is cheaper at the end, with selection and skipping.
     assert max(float(late[0]), float(whole[0])) < float(early[0])
     assert then[0] != whole[0]
-    assert told(path, select=("synthetic-0002",))[0].selected == (512, 768)
+    assert drawn(path, select=("synthetic-0002",))[0].selected == (512, 768)
 
 
-def test_words_are_counted_where_figures_are(switched, told):
+def test_words_are_counted_where_figures_are(switched, drawn):
     """Six words in each of the two utterances of 6 s, the last of each missing."""
-    assert figure(told(switched, range_s=(0.0, 6.0)), "WER") == ("16.7 %", "6 words")
-    assert figure(told(switched, select=("0..3",)), "WER") == ("0.0 %", "3 words")
-    assert figure(told(switched, at_s=1.0), "WER") == ("–", "")
+    assert figure(drawn(switched, range_s=(0.0, 6.0)), "WER") == ("16.7 %", "6 words")
+    assert figure(drawn(switched, select=("0..3",)), "WER") == ("0.0 %", "3 words")
+    assert figure(drawn(switched, at_s=1.0), "WER") == ("–", "")
     # Of a session with only one transcript for two utterances.
-    assert figure(told(KEPT / "v2-0.1.0.asrs"), "WER")[1] == "3 words; 1 of 2 utterances have a transcript"
+    assert figure(drawn(KEPT / "v2-0.1.0.asrs"), "WER")[1] == "3 words; 1 of 2 utterances have a transcript"
 
 
 def test_the_views_show_the_stretch_and_explain_the_stage(path, qapp, monkeypatch):
@@ -171,8 +171,8 @@ def switched(tmp_path_factory):
         ({"select": ("5..7",)}, True, "", ["0:04.0", "0:08.0"]),
     ],
 )
-def test_settings_are_those_then_in_force(switched, told, options, on, text, changes):
-    _, reported = told(switched, **options)
+def test_settings_are_those_then_in_force(switched, drawn, options, on, text, changes):
+    _, reported = drawn(switched, **options)
     toggle = reported.headline.toggles[0]
     assert (toggle.title, toggle.on) == ("Gaussian selection", on)
     assert text in toggle.text
@@ -211,8 +211,8 @@ SAME = "no difference (1.00 to 1.00) · 1 → 1 errors of 6 (the same)"
         ({"select": ("7..12",)}, SAME),
     ],
 )
-def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(flipped, told, options, effect):
-    _, reported = told(flipped, **options)
+def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(flipped, drawn, options, effect):
+    _, reported = drawn(flipped, **options)
     toggle, skipping, *_ = reported.headline.toggles
     assert skipping.effect is None
     assert bool(toggle.effect) == bool(effect)
@@ -234,8 +234,8 @@ def sheet_texts(headline: Headline, size: QSize) -> str:
     return drawn
 
 
-def test_the_caption_names_session_stretch_machine_drift_and_command(path, told):
-    _, reported = told(path, range_s=(1.0, 2.0), at_s=1.5)
+def test_the_caption_names_session_stretch_machine_drift_and_command(path, drawn):
+    _, reported = drawn(path, range_s=(1.0, 2.0), at_s=1.5)
     assert "0:01.0 – 0:02.0, cursor at 0:01.5" in reported.headline.subtitle
     for text in ("sample.asrs", "Imaginary CPU, 2 cores", "drift of the roofs not measured"):
         assert text in reported.caption[1]
@@ -245,7 +245,7 @@ def test_the_caption_names_session_stretch_machine_drift_and_command(path, told)
     # The sample's configuration is none of ours.
     assert reported.headline.toggles == ()
     assert reported.caption[0] == "settings of another version"
-    _, whole = told(path)
+    _, whole = drawn(path)
     assert "cursor" not in whole.headline.subtitle
 
 

@@ -70,7 +70,7 @@ class Views:
         for view in self.of.values():
             view.settle()
 
-    def shown(self) -> dict[str, str]:
+    def lines(self) -> dict[str, str]:
         """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
         settle()
         return {name: SHOWN[name](view) for name, view in self.of.items()}
@@ -93,25 +93,25 @@ def views(qtbot, path):
 
 
 def test_a_stage_chosen_in_one_view_is_chosen_in_all(views, qtbot):
-    default = views.shown()
+    default = views.lines()
     assert default["statistics"] == WHOLE
     for at, (view, choose) in enumerate(CHOOSE.items()):
         name = ("search.prune", "score.gaussians")[at % 2]
         choose(views.of[view], qtbot, name)
-        assert views.shown() == dict.fromkeys(CHOOSE, name), view
+        assert views.lines() == dict.fromkeys(CHOOSE, name), view
         assert views.of["statistics"].stage.currentData() == name
         assert name in views.of["breakdown"].panel.text
     views.of["statistics"].stage.setCurrentIndex(0)
     assert views.axis.stage is None
-    assert views.shown() == default
+    assert views.lines() == default
 
 
 def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views):
-    default = views.shown()
+    default = views.lines()
     views.axis.choose_stage("scoring")
-    assert views.shown() == default | {"breakdown": "scoring"}
+    assert views.lines() == default | {"breakdown": "scoring"}
     views.axis.choose_stage("no such stage")
-    assert views.shown() == default
+    assert views.lines() == default
     for view in views.of.values():
         view.draw(views.playhead.snapshot())
         view.settle()
@@ -124,7 +124,7 @@ def test_another_session_has_no_stage_and_the_same_one_keeps_it(views, tmp_path)
     assert views.axis.stage == "search.prune"
     views.playhead.open(write_sample(tmp_path / "b.asrs", frames=256, utterance_frames=256))
     assert views.axis.stage is None
-    assert views.shown()["statistics"] == WHOLE
+    assert views.lines()["statistics"] == WHOLE
     views.playhead.close()
 
 

@@ -98,7 +98,7 @@ def panel(qtbot):
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_layer_is_drawn_and_told_under_the_mouse(kind, panel):
+def test_every_layer_is_drawn_and_named_under_the_mouse(kind, panel):
     drawn = panel(EVERY[kind])
     assert faults(drawn) == []
     assert (drawn.grab().toImage() == panel(EVERY["empty"]).grab().toImage()) == (kind == "empty")

@@ -25,11 +25,11 @@ def window(opened):
 
 @pytest.fixture
 def answer(monkeypatch, tmp_path):
-    """Answer the next file dialog with a name in the test's folder; its arguments are in `asked`."""
+    """Answer the next file dialog with a name in the test's folder; its arguments are in `dialogs`."""
 
     def give(name, kind=""):
         def dialog(*words):
-            give.asked = [str(word) for word in words[1:]]
+            give.dialogs = [str(word) for word in words[1:]]
             return str(tmp_path / name), kind
 
         monkeypatch.setattr(QFileDialog, "getSaveFileName", dialog)
@@ -90,7 +90,7 @@ def test_names_say_what_stretch_it_is():
 def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):
     answer("pictures")
     exporting.ask_picture(window, PictureRequest())
-    folder = Path(answer.asked[1]).parent
+    folder = Path(answer.dialogs[1]).parent
     assert not any(part.startswith(".") for part in folder.relative_to(Path.home()).parts)
     (tmp_path / "mine").mkdir()
     for kind, name in (("", "a.png"), ("SVG (*.svg)", "a.svg")):
@@ -99,7 +99,7 @@ def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_p
     for trigger in ("export.csv", "file.copy"):
         answer("mine/b.csv")
         window.actions_.trigger(trigger)
-        assert Path(answer.asked[1]).parent == tmp_path / "mine"
+        assert Path(answer.dialogs[1]).parent == tmp_path / "mine"
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def test_choices_are_drawn_and_the_dialog_stays_for_another_format(qtbot, pictur
     target = answer("b.svg")
     with qtbot.waitSignal(dialog.written):
         dialog.save.click()
-    assert answer.asked[1].endswith(".svg")
-    assert answer.asked[2].startswith("SVG (*.svg)")
+    assert answer.dialogs[1].endswith(".svg")
+    assert answer.dialogs[2].startswith("SVG (*.svg)")
     assert target.read_bytes().startswith(b"<?xml")
     dialog.close()
 

@@ -69,7 +69,7 @@ def explanation(parent: QWidget, code: str) -> TaskPage:
     return page(parent, sys.executable, "-c", code)
 
 
-def shown(qtbot: QtBot, parent: QWidget, code: str) -> tuple[TaskPage, str]:
+def displayed(qtbot: QtBot, parent: QWidget, code: str) -> tuple[TaskPage, str]:
     """A page whose command has ended, and what is copied of it."""
     made = explanation(parent, code)
     assert made.working
@@ -80,7 +80,7 @@ def shown(qtbot: QtBot, parent: QWidget, code: str) -> tuple[TaskPage, str]:
 
 
 def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
-    made, copied = shown(qtbot, parent, SAYS)
+    made, copied = displayed(qtbot, parent, SAYS)
     assert made.state.text().startswith("score.exp, measured on this machine, now: 3 rounds")
     assert copied.startswith(f"Explain score.exp\n{made.state.text()}\n\nA note.")
     assert "hot\t15.00\t14.00 – 16.00\t0.75\tat once again" in copied
@@ -93,14 +93,14 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
 
 
 def test_ratios_and_bars_are_drawn_and_described(qtbot, parent):
-    made, _ = shown(qtbot, parent, prints(whatif.document(WHATIF)))
+    made, _ = displayed(qtbot, parent, prints(whatif.document(WHATIF)))
     (chart,) = made.charts
     assert isinstance(chart, Ratios)
     assert [(row.name, row.predicted, row.ends) for row in chart.rows][1] == ("search.emit", 1.0, (1.1, 1.3))
     assert chart.ends == pytest.approx((0.333 / 1.1, 1.3 * 1.1))
     assert any("blue bar is what was predicted" in label.text() for label in made.sentences)
     made.close()
-    made, copied = shown(qtbot, parent, prints(audit.document(AUDIT)))
+    made, copied = displayed(qtbot, parent, prints(audit.document(AUDIT)))
     (chart,) = made.charts
     assert chart.accessibleDescription() == "Gaussians 25.0 %, Senones 100.0 %, Exponentials 150.0 %."
     chart.grab()

@@ -55,7 +55,7 @@ Net = tuple[str, Mapping[str, Array]]
 """The text of a graph, and its weights."""
 
 
-def _whole(units: int, x: str, length: str, *, bins_first: bool, softmax: bool) -> Net:
+def _all_at_once(units: int, x: str, length: str, *, bins_first: bool, softmax: bool) -> Net:
     """A numbered block over the frames, then a convolution that takes one of four of them, and the logarithms."""
     shape, order = (f"N,{BINS},T", "0,1,2") if bins_first else (f"N,T,{BINS}", "0,2,1")
     out = "log_probs" if softmax else "logits"
@@ -113,15 +113,15 @@ def _t_one(units: int) -> Net:
 
 LAYOUTS: Mapping[str, tuple[Callable[[int], Net], Mapping[str, str]]] = {
     "zipformer2_ctc": (
-        partial(_whole, x="x", length="x_lens", bins_first=False, softmax=True),
+        partial(_all_at_once, x="x", length="x_lens", bins_first=False, softmax=True),
         {"model_type": "zipformer2_ctc", "version": "1", "model_author": "k2-fsa"},
     ),
     "nemo_ctc": (
-        partial(_whole, x="audio_signal", length="length", bins_first=True, softmax=True),
+        partial(_all_at_once, x="audio_signal", length="length", bins_first=True, softmax=True),
         {"model_type": "EncDecCTCModelBPE", "normalize_type": "per_feature", "subsampling_factor": "4"},
     ),
     "wenet_ctc": (
-        partial(_whole, x="x", length="x_lens", bins_first=False, softmax=False),
+        partial(_all_at_once, x="x", length="x_lens", bins_first=False, softmax=False),
         {"model_type": "wenet_ctc", "subsampling_factor": "4"},
     ),
     "streaming": (

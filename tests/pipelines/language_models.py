@@ -105,7 +105,7 @@ def sentences(expression: Expression, rules: dict[str, Expression], longest: int
         case Reference(rule):
             return of(rules[rule])
         case Sequence(items):
-            return reduce(lambda found, item: joined(found, of(item), longest), items, {(): 1.0})
+            return reduce(lambda sentences, item: joined(sentences, of(item), longest), items, {(): 1.0})
         case Alternatives(choices):
             total = sum(weight for weight, _ in choices)
             return likeliest((s, p * weight / total) for weight, item in choices for s, p in of(item).items())
@@ -117,9 +117,9 @@ def sentences(expression: Expression, rules: dict[str, Expression], longest: int
             return likeliest((s, p * 0.5**n) for n, turn in enumerate(turns, start=1) for s, p in turn.items())
 
 
-def likeliest(ways: Iterable[tuple[tuple[str, ...], float]]) -> Sentences:
+def likeliest(variants: Iterable[tuple[tuple[str, ...], float]]) -> Sentences:
     found: Sentences = defaultdict(float)
-    for sentence, p in ways:
+    for sentence, p in variants:
         found[sentence] = max(found[sentence], p)
     return dict(found)
 

@@ -129,8 +129,8 @@ def read(name: str) -> Net:
 
 
 @functools.cache
-def created(way: int, name: str) -> dnn.Arithmetic:
-    return dnn.create(WAYS[way], read(name), 1, MAX_FRAMES)
+def created(variant: int, name: str) -> dnn.Arithmetic:
+    return dnn.create(WAYS[variant], read(name), 1, MAX_FRAMES)
 
 
 def costs_of(dnn_settings: Dnn, name: str, frames: int) -> dict[str, Cost]:

@@ -34,7 +34,7 @@ def decoder(graph: Graph) -> Viterbi:
     return Viterbi(graph, settings(**OPEN, acoustic_scale=0.8))
 
 
-def heard(graph: Graph, scores: np.ndarray) -> list[str]:
+def recognised(graph: Graph, scores: np.ndarray) -> list[str]:
     return spoken(decode(decoder(graph), scores, block=99))
 
 
@@ -81,9 +81,9 @@ def test_graphs_say_what_those_composed_by_openfst_say_to_kaldis_decoder(made, s
 
 def test_the_standard_topology_keeps_equal_units_apart_and_others_do_not(made):
     # Frames a a: one "a" that lasts; with a blank between them the word "aa", or "a a".
-    says = {topology: heard(made["H", topology][0], loud([1, 1, 1])) for topology in TOPOLOGIES}
+    says = {topology: recognised(made["H", topology][0], loud([1, 1, 1])) for topology in TOPOLOGIES}
     assert says == {"standard": ["a"], "compact": ["a"], "minimal": ["a", "a", "a"]}
-    assert heard(made["H", "standard"][0], loud([1, UNITS.blank, 1])) == ["a", "a"]
+    assert recognised(made["H", "standard"][0], loud([1, UNITS.blank, 1])) == ["a", "a"]
 
 
 def test_a_graph_with_too_many_arcs_is_refused(monkeypatch, tmp_path):
@@ -109,7 +109,7 @@ def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(
 # Words in units.
 
 
-def said(words: list[str], folder: Path, units: Units, **changes) -> dict[str, tuple]:
+def pronounced(words: list[str], folder: Path, units: Units, **changes) -> dict[str, tuple]:
     found = lexicon.Lexicon(recipe(folder, units, **changes), units, quiet)
     entries = {word: entry for word in words if (entry := found.find(word)) is not None}
     return found.pronunciations(entries)[0].pronunciations
@@ -118,10 +118,10 @@ def said(words: list[str], folder: Path, units: Units, **changes) -> dict[str, t
 def test_words_are_spelled_in_pieces_as_byte_pair_encoding_does(tmp_path):
     # In the order of the merges: th, ▁th, ▁the, re.
     units = Units(("<blk>", "▁", "t", "h", "e", "r", "th", "▁th", "▁the", "re"), 0)
-    found = said(["there", "three", "x", "THE"], tmp_path, units, dictionary="")
+    found = pronounced(["there", "three", "x", "THE"], tmp_path, units, dictionary="")
     assert found == {"there": (("▁the", "re"),), "three": (("▁th", "re", "e"),), "THE": (("▁the",),)}
     letters = Units(("<blk>", "a", "b", "|"), 0, 3)
-    assert said(["ab", "c"], tmp_path, letters, dictionary="") == {"ab": (("a", "b"),)}
+    assert pronounced(["ab", "c"], tmp_path, letters, dictionary="") == {"ab": (("a", "b"),)}
 
 
 def test_a_phone_net_says_words_by_the_table_then_by_the_dictionary_in_cmus_phones(tmp_path):
@@ -132,7 +132,7 @@ def test_a_phone_net_says_words_by_the_table_then_by_the_dictionary_in_cmus_phon
     (tmp_path / "cmu.dict").write_text("abut AH0 B AH1 T\nto T UW\nto(2) T AH\n")
     (tmp_path / "g2p.dict").write_text("to t ʊ\n")
     files = {"dictionary": str(tmp_path / "cmu.dict"), "table": str(tmp_path / "g2p.dict")}
-    found = said(["abut", "to", "unheard"], tmp_path, units, **files)
+    found = pronounced(["abut", "to", "unheard"], tmp_path, units, **files)
     assert found.keys() == {"abut", "to"}
     assert found["to"] == (("t", "ʊ"), ("t", "u"), ("t", "ʌ"), ("t", "ə"))
     assert len(found["abut"]) == 4
@@ -176,7 +176,7 @@ def test_graphs_of_other_tools_are_opened_and_say_the_same(made, tmp_path, parts
     assert read.blank == UNITS.blank
     for seed in range(5):
         scores = log_probabilities(seed, 20)
-        assert heard(read, scores) == heard(graph, scores)
+        assert recognised(read, scores) == recognised(graph, scores)
 
 
 def test_of_parts_that_are_not_in_the_folder_a_graph_is_compiled_with_its_lexicon(tmp_path, monkeypatch):
@@ -197,7 +197,7 @@ def test_a_unit_that_is_a_space_may_stand_between_words(tmp_path, monkeypatch):
     graph = compile.load_or_build(GraphConfig(grammar=str(tmp_path / "list.txt")), letters, tmp_path / "none")
     for between in (1, 0):  # the space, and a blank alone
         scores = loud([2, 3, between, 3, 2], -9.0, 4)
-        assert heard(graph, scores) == ["ab", "ba"]
+        assert recognised(graph, scores) == ["ab", "ba"]
         assert graph_fst.ours(decoder(graph), scores).cost < 0.8 * 9.0  # no frame is read as another unit
 
 

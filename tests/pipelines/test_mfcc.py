@@ -52,7 +52,7 @@ def logged_cepstra(samples: np.ndarray, folder: Path, model: Path = MODEL) -> np
     return np.frombuffer(data[4:], ">f4").reshape(-1, 13)
 
 
-def done(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.Utterance:
+def computed(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.Utterance:
     """An utterance of int16 samples, computed."""
     utterance = Mfcc(parameters).start(floats(samples))
     list(utterance.run())
@@ -60,7 +60,7 @@ def done(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.U
 
 
 def assert_as_logged(samples: np.ndarray, folder: Path, parameters: FeatureParameters = DEFAULT, *model: Path) -> None:
-    expected, ours = logged_cepstra(samples, folder, *model), done(samples, parameters).cepstra
+    expected, ours = logged_cepstra(samples, folder, *model), computed(samples, parameters).cepstra
     assert ours.shape == expected.shape
     assert np.abs(ours - expected).max() <= TOLERANCE
 
@@ -86,7 +86,7 @@ def test_cepstra_of_human_speech_equal_pocketsphinx(shared_audio, tmp_path):
 def test_every_length_yields_the_frames_of_pocketsphinx(n, tmp_path):
     samples = speech()[20_000 : 20_000 + n]
     assert_as_logged(samples, tmp_path)
-    assert Mfcc(DEFAULT).n_frames(n) == len(done(samples).cepstra)
+    assert Mfcc(DEFAULT).n_frames(n) == len(computed(samples).cepstra)
 
 
 @each(
@@ -113,11 +113,13 @@ def test_other_parameters_equal_pocketsphinx(changes, tmp_path):
     (model / "feat.params").write_text(text + "\n")
     samples, changed = speech()[:48_000], parsed(text)
     assert_as_logged(samples, log, changed, model)
-    assert np.abs(done(samples, changed).cepstra - done(samples).cepstra).max() > 0.1, "it must change something"
+    assert np.abs(computed(samples, changed).cepstra - computed(samples).cepstra).max() > 0.1, (
+        "it must change something"
+    )
 
 
 def test_mean_and_differences_against_a_plain_reference():
-    utterance = done(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:]]))
+    utterance = computed(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:]]))
     static = utterance.cepstra.astype(np.float64)
     silent = static[:, 0] < 0  # frames without energy do not count for the mean
     assert silent.sum() > 90

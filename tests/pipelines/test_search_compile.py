@@ -18,13 +18,13 @@ from tests.pipelines.whole_runs import quiet
 def compiled(request, tmp_path_factory):
     """(cost of words, graph) of the toy language without weights from the HMMs."""
     order, folder = request.param, tmp_path_factory.mktemp("toy")
-    return partial(said, toy_language(order)), compile_graph(toy_recipe(folder, order, **WEIGHTS), quiet)
+    return partial(spoken, toy_language(order)), compile_graph(toy_recipe(folder, order, **WEIGHTS), quiet)
 
 
 WEIGHTS = {"transition_scale": 0.0, "silence_probability": 0.3, "filler_probability": 0.0}
 
 
-def said(lm, words):
+def spoken(lm, words):
     return backed_off(lm, words) + (len(words) + 1) * QUIET
 
 
@@ -102,7 +102,7 @@ def test_every_state_on_a_path_costs_its_exit(tmp_path):
         passed = np.array(labels) - 1
         state = definition.senone_state[passed]
         leave = -np.log(transitions[definition.senone_phone[passed], state, state + 1]).sum()
-        assert cost == pytest.approx(said(toy_language(), words) + 0.5 * leave, abs=0.02)
+        assert cost == pytest.approx(spoken(toy_language(), words) + 0.5 * leave, abs=0.02)
 
 
 def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):

@@ -18,8 +18,8 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Stage
 
 
-def named(found: Shares, ns: float = 1.0) -> dict[str, float]:
-    return dict(zip(SHARES, (found.likely * ns).tolist(), strict=True))
+def named(shares: Shares, ns: float = 1.0) -> dict[str, float]:
+    return dict(zip(SHARES, (shares.likely * ns).tolist(), strict=True))
 
 
 def shares_of(duration: int, cost: Cost, hot: float | None) -> dict[str, float]:

@@ -107,13 +107,13 @@ def test_utterances_and_words_are_spans(chrome, small):
     starts = (blocks["start_ns"] - blocks["start_ns"].min()) / 1000
     ends = starts + blocks["duration_ns"] / 1000
 
-    def at(frame: float) -> float:
+    def second_of(frame: float) -> float:
         block, part = int(frame // 4), frame % 4 / 4
         return float(starts[block] + part * (ends[block] - starts[block]))
 
     assert (utterance["ts"], utterance["dur"]) == pytest.approx((starts[0], ends[-1]))
-    assert (hello["ts"], hello["ts"] + hello["dur"]) == pytest.approx((at(2), ends[2]), abs=2e-3)
-    assert (word["ts"], word["ts"] + word["dur"]) == pytest.approx((at(15), at(35)), abs=2e-3)
+    assert (hello["ts"], hello["ts"] + hello["dur"]) == pytest.approx((second_of(2), ends[2]), abs=2e-3)
+    assert (word["ts"], word["ts"] + word["dur"]) == pytest.approx((second_of(15), second_of(35)), abs=2e-3)
     nests(events)
 
 

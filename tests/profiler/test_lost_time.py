@@ -212,7 +212,7 @@ def test_a_process_that_stood_still(machine):
     assert machine.pass_(own=1, queued=3000) == ms(3000)
 
 
-def test_a_process_that_stood_still_while_it_asked(machine, monkeypatch):
+def test_a_process_that_stood_still_during_a_reading(machine, monkeypatch):
     machine.pulse.beat()
     read = machine.queue._ready_ns
 
