@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-Array = np.ndarray[Any, Any]
-"""Of any elements: where several kinds are taken, or the dtype is known only while the program runs."""
+Array = np.ndarray[Any, Any]  # Of any elements: of several kinds, or of a dtype known only at run time
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 I8 = NDArray[np.int8]

@@ -26,5 +26,4 @@ def wall_pair(clock: Callable[[], int] = now_ns) -> tuple[int, int]:
     return best[1], best[2]
 
 
-FRAME_S: Final = 0.01
-"""Seconds from one frame to the next: the hop of the front end, by which a session numbers its frames."""
+FRAME_S: Final = 0.01  # Seconds between frames: the hop of the front end, by which sessions number frames

@@ -63,16 +63,13 @@ class Linear:
         return cls(fixed, per_frame, (w0, w1, w2))
 
 
-KERNEL_CALL: Final = "kernel call"
-"""A call of a compiled kernel, with arrays as its arguments and the span that it closes."""
+KERNEL_CALL: Final = "kernel call"  # Of a compiled kernel, with arrays and the span that it closes
 NUMPY_CALL: Final = "numpy"  # A call of one of numpy's functions
 BARRIER: Final = "barrier"  # A wait of the threads of a block for each other, on a device: "barrier@cuda"
 
 GATHER: Final = "gather"
 CHASE: Final = "chase"
-PATTERNS: Final = (GATHER, CHASE)
-"""How accesses follow each other: gathered ones overlap, in a chase each waits for the one before."""
-
+PATTERNS: Final = (GATHER, CHASE)  # Gathered accesses overlap, in a chase each waits for the one before
 MOST_ACCESSES: Final = 32
 MOST_CALLS: Final = 32  # Kinds of accesses and of calls of a cost that are read from a file
 

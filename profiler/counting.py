@@ -29,15 +29,9 @@ if TYPE_CHECKING:
 
 COUNTED: Final = "counted_ns"  # Name of the total of the time between readings: what the other totals of a stage cover
 SOURCE: Final = "perf_event"  # Counted exactly around the stage; anything less is said after a comma
-
-MAX_WAITING: Final = RING_RECORDS
-"""Readings kept until somebody adds them up; over a second's worth even at one frame per block."""
-
+MAX_WAITING: Final = RING_RECORDS  # Readings kept until added up: over a second's worth at one frame per block
 MISSED: Final = "counters_missed"  # Key of a session's meta: spans whose counters were not read, for want of room
-
-MIN_RUNNING: Final = 0.999
-"""Part of the time that counters ran; less means that they were shared and the values are scaled."""
-
+MIN_RUNNING: Final = 0.999  # Part of the time that counters ran; less: they were shared, values are scaled
 _HEAD: Final = 3  # uint64 before the values: how many, enabled ns, running ns
 
 Entry = tuple[int, int, int, int, bytes | None]

@@ -26,11 +26,8 @@ from profiler.arrays import Array
 from profiler.costs import BARRIER, CHASE, KERNEL_CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 
-REPLAYED: Final = "replay."
-"""Stages whose spans are hot times of the stage named after it, their count the time that the same block had taken."""
-
-LATEST: Final = 256
-"""Replays of a stage that are used together, the latest ones: more do not make the result more certain."""
+REPLAYED: Final = "replay."  # Prefix of stages of hot times; their count is the time of the same block before
+LATEST: Final = 256  # Replays of a stage that are used together: more do not make the result more certain
 
 
 class Pairs(NamedTuple):
@@ -89,9 +86,7 @@ class HotReplays:
         return Pairs(hot, timed)
 
 
-SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
-"""What a stage's own time is shared out to; other programs are no part of it."""
-
+SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)  # What a stage's own time is shared out to
 GROUPS: Final = ("scoring", "search")  # The groups whose stages are replayed
 FEWEST: Final = 3  # Replays of a stage from which on they say how uncertain they are
 DRAWS: Final = 400  # Values drawn for an interval: its ends are the tenth from either side
@@ -121,8 +116,7 @@ class Attribution:
         self._replays = HotReplays()
         self._session: Recorded | None = None
         self._totals: Mapping[tuple[int, int], Sums] = {}
-        self._around: dict[int, dict[str, float]] = {}
-        """By epoch and group: bytes that its stages go through between two uses of the same data."""
+        self._around: dict[int, dict[str, float]] = {}  # Bytes between two uses of the same data, by epoch and group
         self._known: dict[tuple[int, int, int], tuple[object, Shares]] = {}
 
     def update(self, session: Recorded, totals: Mapping[tuple[int, int], Sums]) -> None:

@@ -26,9 +26,7 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.spans import GROUPS
 
 BETWEEN: Final = "between the stages"  # Of the decode lane's time: what no stage covers
-
-Found = dict[tuple[int, int], list[tuple[int, Sums]]]
-"""By lane and stage: the epochs under which it ran, each with its sums."""
+Found = dict[tuple[int, int], list[tuple[int, Sums]]]  # Epochs and their sums, by lane and stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,7 @@ PART_NAMES: Final = {
 
 UNEXPLAINED: Final = "unexplained"
 SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED)  # What the own time of scoring consists of
-
-OVERHEAD: Final = "overhead"
-"""The category of what leaves do not cover, and the group of stages that say what some of it was."""
+OVERHEAD: Final = "overhead"  # What leaves do not cover, and the group of stages that say what some of it was
 
 CATEGORIES: Final = (*SCORING_CATEGORIES, OTHER_PROGRAMS, "transfer", "search", "frontend", OVERHEAD, THROTTLED)
 """What the user sees; together they are the wall time of the decode lane. NOT_OWN has its part of all the others."""

@@ -87,10 +87,7 @@ def counted(cost: Cost, sums: Sums) -> Counts:
 
 
 NS: Final = 1e9
-
-FIRST_CACHE: Final = 16 << 10
-"""Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
-
+FIRST_CACHE: Final = 16 << 10  # Bytes: the first rung of every ladder, in the first cache of any processor
 MEMORY: Final = float(1 << 40)  # Bytes that no cache holds
 
 _SCALAR: Final = re.compile(r"scalar|exp|log")

@@ -10,8 +10,7 @@ from profiler.analysis.track import CostTrack
 from profiler.counting import MISSED
 from profiler.device.time import EVENTS
 
-DEVICE_EVENTS: Final = ("events", "ns_per_event", "recording_ns")
-"""What recording devices took, of the facts under EVENTS: timed events, what each cost, and the ends of blocks."""
+DEVICE_EVENTS: Final = ("events", "ns_per_event", "recording_ns")  # Facts under EVENTS, of devices
 MOST: Final = 1e300
 
 

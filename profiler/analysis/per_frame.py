@@ -16,14 +16,9 @@ import numpy as np
 from profiler.arrays import F64, I64, Array
 from profiler.session.format.grow import zeros
 
-GRAIN: Final = 1.0 / (1 << 16)
-"""ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
-
+GRAIN: Final = 1.0 / (1 << 16)  # ns. Sums of multiples are exact in float64 up to 2^37 ns, 137 s for a frame
 FIRST_ROOM: Final = 1024  # Stretches there is room for at first
-
-GROUP: Final = 4
-"""Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
-
+GROUP: Final = 4  # Stretches per prefix sum: with blocks of one frame, one each would double the memory
 LONG: Final = 1024  # Groups from which a total is that of their sums
 
 

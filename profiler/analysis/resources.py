@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 HOUR_S: Final = 3600.0
 MOST: Final = 1e18  # Bound of sensible readings
 WARM_UP: Final = 0.25  # Part of the audio that says nothing about growth: buffers find their size in it
-
-STRETCHES: Final = 20
-"""Growth is fitted through the medians of as many stretches of the audio, so that a sawtooth has none."""
-
-LEAST_S: Final = 600.0
-"""Seconds of audio after the warm-up from which growth is stated: a single step of 1 MB in them is 6 MB per hour."""
-
+STRETCHES: Final = 20  # Growth is fitted through the medians of these, so that a sawtooth has none
+LEAST_S: Final = 600.0  # Seconds after the warm-up to state growth: one step of 1 MB in them is 6 MB per hour
 NORMAL_95: Final = 1.96  # Standard deviations of a normal distribution within which 95 % lie
 BUSY_PERCENT: Final = 5.0  # Load of all processors from which the power before the run is not that of an idle machine
 CPU: Final = "process.cpu_percent"  # Of one core: a process on two of them has up to 200 %

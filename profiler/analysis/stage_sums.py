@@ -46,8 +46,7 @@ def lost_shares(tiles: Array, stages: Mapping[int, Stage]) -> Array:
     return shares
 
 
-LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")
-"""The groups whose spans are taken off a tile; what they leave is overhead."""
+LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")  # Taken off a tile; the rest is overhead
 
 # By code of the group; the last entry is for stages without one.
 _IS_TILE: Final = np.array([group in TILING for group in (*GROUPS, "")])
@@ -128,9 +127,7 @@ def nested_in_pieces(spans: Array, codes: Array, size: int) -> Iterator[Nested]:
             return
 
 
-CHUNK: Final = 256
-"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
-
+CHUNK: Final = 256  # Spans per sum: a selection looks at two chunks of spans per stage; a chunk costs 80 bytes
 _COLUMNS: Final = 5 + WORK_COUNTS  # Those of `Sums`
 
 Kind = tuple[int, int, int]  # Lane, stage and epoch

@@ -33,19 +33,10 @@ from profiler.session.format.grow import Growing, sweep
 from profiler.spans import GROUPS
 
 CHUNK_SPANS: Final = 1 << 15  # Spans handled at once: bounds the temporary arrays to some megabytes
-
-MAX_FRAMES: Final = 1 << 25
-"""93 hours of audio; together with SLACK_FRAMES it keeps a damaged file from asking for all memory."""
-
-SLACK_FRAMES: Final = 1 << 20
-"""How far ahead of the decoded frames (2.9 hours) a span may lie: features are made per utterance."""
-
-SCORING_BYTES: Final = "scoring bytes"
-"""Name among the work counts of what scoring must move at least: modelled by the cost laws, not counted."""
-
-ROW_GROUPS: Final = (*LEAF_GROUPS, OVERHEAD)
-"""The groups of leaves that have sums: those that are taken off a tile, and those that explain what is left."""
-
+MAX_FRAMES: Final = 1 << 25  # 93 hours; with SLACK_FRAMES it keeps a damaged file from asking for all memory
+SLACK_FRAMES: Final = 1 << 20  # How far ahead of the decoded frames a span may lie: features are per utterance
+SCORING_BYTES: Final = "scoring bytes"  # A work count: what scoring must move at least, by the cost laws
+ROW_GROUPS: Final = (*LEAF_GROUPS, OVERHEAD)  # Leaves with sums: taken off a tile, or explaining the rest
 _DECODE: Final = GROUPS.index("decode")
 _OVERHEAD: Final = GROUPS.index(OVERHEAD)
 

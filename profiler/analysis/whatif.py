@@ -18,9 +18,7 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.spans import GROUPS
 
-PARTS: Final = (*SCORING_CATEGORIES, *NOT_OWN)
-"""What scoring time is split into, and what of all time was not its own; a factor acts on that part of every stage."""
-
+PARTS: Final = (*SCORING_CATEGORIES, *NOT_OWN)  # Of scoring time, and of all time what was not its own
 MOST_FACTOR: Final = 1e6  # So that products of some factors stay finite
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)

@@ -15,24 +15,14 @@ from profiler.device.clock import Busy, ClockMap, DeviceClock, Event, Wait, char
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 DEVICE: Final = "device"  # Kind of the lanes that show a stream's own time; their spans are not part of any wall time
-
-TRANSFER_WORK: Final = ("bytes", "pinned bytes", "unwaited ns")
-"""Work counts of a transfer stage: size, size if page-locked, and how much of its time was not waited for."""
-
+TRANSFER_WORK: Final = ("bytes", "pinned bytes", "unwaited ns")  # Size, size if page-locked, time not waited for
 TRANSFER_COST: Final = Cost(transferred=Linear(per_work=(1.0, 0.0, 0.0)))
 
 WAIT: Final = ".wait"  # Ending of the stage on the host's lane that holds the waiting for a device stage
 LATENCY: Final = "device.latency"  # Waiting while no stream ran anything: launches, the driver, the way back
-
-PAIR_EVERY_NS: Final = 100_000_000
-"""Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time even were the rate not known."""
-
-PAIR_LATEST_NS: Final = 2_000_000_000
-"""A device that is never idle between blocks is waited for after so long: 100 µs of drift at most by then."""
-
-EVENTS: Final = "device_events"
-"""Key of the session's meta: how many timed events were recorded, and what they and the ends of blocks cost."""
-
+PAIR_EVERY_NS: Final = 100_000_000  # Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time
+PAIR_LATEST_NS: Final = 2_000_000_000  # Then a device that is never idle is waited for: 100 µs of drift at most
+EVENTS: Final = "device_events"  # Key of meta: number of timed events, their cost and that of blocks' ends
 EVENTS_TIMED: Final = 64  # Events that are recorded in a row to learn what one costs the host: some 0.2 ms
 
 WAITED: Final = Cost(
@@ -43,8 +33,7 @@ WAITED: Final = Cost(
 IDLE: Final = Cost(unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host")
 """The law of LATENCY."""
 
-RECORDING: Final = "device.record"
-"""What recording a device costs the host at the end of each block, its clock pairs among it."""
+RECORDING: Final = "device.record"  # Cost for the host at the end of each block, clock pairs included
 
 RECORDS: Final = Cost(unmodelled="the recorder reads the device's events and divides the waits by what it ran")
 """The law of RECORDING."""

@@ -40,8 +40,7 @@ PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Kinds, and the names of what is kept of each: files, and folders of compiled kernels. Nothing else is touched."""
 
-LIMIT_BYTES: Final = 2 << 30
-"""What all kinds together may take: some fifty graphs of the default size, or half a dozen of the largest."""
+LIMIT_BYTES: Final = 2 << 30  # Of all kinds: fifty graphs of the default size, or half a dozen of the largest
 STALE_S: Final = 24 * 3600.0  # A draft or a building place this old was left by a process that was killed
 UNFINISHED: Final = (".draft-*", ".build-*", ".unfinished-*", ".making-*")
 

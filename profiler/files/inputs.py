@@ -19,9 +19,7 @@ from profiler.plain import one_line
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
-
-TREE_BYTES: Final = 4 * MIB
-"""The largest JSON or TOML file of people's own making (a card, a preset, a configuration) that is read."""
+TREE_BYTES: Final = 4 * MIB  # The largest JSON or TOML file of people's own making that is read
 TREE_DEPTH: Final = 64  # Nothing that this program writes nests deeper than 8
 INTEGER_BITS: Final = 63  # Larger integers fit no setting, no array and no column of a session
 

@@ -19,9 +19,7 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 CACHE_VARIABLE = "ASRSCOPE_CACHE"  # Environment variable that puts the cache elsewhere (tests, shared machines)
-
-KERNELS = "kernels"
-"""Folder of compiled kernels in the cache: one folder in it for each file of kernels and state of its sources."""
+KERNELS = "kernels"  # Of the cache: a folder in it for each file of kernels and state of its sources
 
 
 def cache_path(*parts: str) -> Path:

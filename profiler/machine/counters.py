@@ -39,8 +39,7 @@ _ENABLE, _RESET = 0x2400, 0x2403
 _IOC_GROUP = 1
 _CLOEXEC = 8
 
-_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
-"""perf_event_attr as its first version had it, 64 bytes: every kernel since takes that size."""
+_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")  # perf_event_attr in its first version, 64 bytes, always accepted
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,7 @@ POWERCAP: Final = Path("/sys/class/powercap")
 
 COUNTER: Final = "energy_uj"
 RANGE: Final = "max_energy_range_uj"
-
-PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")
-"""The samples of whole packages, which hold those of their cores and memory."""
-
+PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")  # Samples of packages, cores and memory included
 IDLE: Final = "energy"  # Key of a session's meta: what `idle` returns
 IDLE_SECONDS: Final = 1.0  # RAPL counts anew every millisecond: this is known to a thousandth
 

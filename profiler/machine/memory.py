@@ -31,8 +31,7 @@ Parts = Iterable[tuple[str, Sequence[object]]]  # Names and objects in order of 
 
 PROC: Final = Path("/proc/self")
 PAGE: Final = mmap.PAGESIZE
-LARGE: Final = 1 << 16
-"""Bytes from which a block is looked up page by page; smaller ones are in use as a whole, or nearly."""
+LARGE: Final = 1 << 16  # Bytes from which a block is looked up by page; smaller ones are nearly all in use
 
 PRESENT, FROM_FILE, OWN = (np.uint64(1 << bit) for bit in (63, 61, 56))
 """Bits of a page in pagemap. Memory that was read before it was written is one page of zeros for everybody: it is
@@ -175,8 +174,7 @@ class _Walk:
 
     def __init__(self, packages: frozenset[str], known: dict[int, tuple[object, int]]) -> None:
         self._packages, self._known = packages, known
-        self.added: dict[int, tuple[object, int]] = {}
-        """Tuples that were added up, by id: kept, so that no other object gets it."""
+        self.added: dict[int, tuple[object, int]] = {}  # Tuples added up, by id; kept, so that ids stay theirs
         self.blocks: list[Block] = []  # The large blocks in order of precedence
         self.small: dict[str, int] = defaultdict(int)
         self.on_devices: dict[int, int] = {}

@@ -26,9 +26,7 @@ from profiler.machine import accelerator, energy
 
 Reading = Callable[[], Mapping[str, float]]
 
-INTERVAL_SECONDS: Final = 0.1
-"""psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
-
+INTERVAL_SECONDS: Final = 0.1  # psutil counts in clock ticks of 10 ms; faster would show their grain
 SELDOM: Final = 10  # Quantities that hardly change, or that take long to read, are read at every tenth sample
 
 

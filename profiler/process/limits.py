@@ -21,12 +21,8 @@ except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
 STACK_BYTES: Final = 256 << 10
-ADDRESS_SPACE_BYTES: Final = 900_000_000
-"""A run with a mixture model or a net, and the compiler of its graph: kernels that were not compiled before end LLVM at
-600 MB."""
-THREADS: Final = 8
-"""Threads that write and watch, in addition to the libraries' one per processor, in the process and in a child."""
-
+ADDRESS_SPACE_BYTES: Final = 900_000_000  # Kernels that were not compiled before end LLVM at 600 MB
+THREADS: Final = 8  # That write and watch, beside the libraries' one per processor, in either process
 NO_THREAD: Final = "can't start new thread"
 NO_MEMORY: Final = (
     "not enough memory",

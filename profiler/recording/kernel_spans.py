@@ -29,9 +29,7 @@ from numba.extending import intrinsic
 
 from profiler.recording.layout import AT, DROPPED, LEFT, OPEN
 
-HAS_CLOCK: Final = sys.platform == "linux"
-"""Whether kernels can read the clock of `profiler.clock` here; elsewhere `now_ns` is 0."""
-
+HAS_CLOCK: Final = sys.platform == "linux"  # Elsewhere `now_ns` of kernels is 0
 CLOCK_MONOTONIC: Final = 1  # <time.h> on Linux; what time.perf_counter_ns reads there
 
 if HAS_CLOCK:

@@ -54,9 +54,7 @@ LONGEST_LINE: Final = 1 << 16
 LONGEST_ANSWER: Final = 1 << 16
 LONGEST_SENTENCE: Final = 600
 LONGEST_ID: Final = 200
-
-WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, *(10.0,) * 60)
-"""Seconds before each new try, ten minutes in all; the first commit of a link starts again at the first."""
+WAITS_S: Final = (0.5, 1.0, 2.0, 5.0, *(10.0,) * 60)  # Before each try, ten minutes in all; a commit starts again
 
 
 class LinkError(OSError):

@@ -27,9 +27,7 @@ from profiler.session.reader import SAMPLE, Session
 from profiler.session.recover import Located, locate
 from profiler.spans import RECORD_BYTES
 
-LONGEST_COMMAND: Final = 4096
-"""Bytes of a command with its end of line: what two senders write at once does not mix up to this length (PIPE_BUF)."""
-
+LONGEST_COMMAND: Final = 4096  # With its end of line: such lines of two senders do not mix (PIPE_BUF)
 STEERING: Final = ("set", "mark", "compare", "stop")
 
 LONGEST_LINE: Final = 1 << 14  # Characters of a line of the log that are passed on

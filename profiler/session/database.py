@@ -18,8 +18,7 @@ from profiler.session.format import schema
 from profiler.session.format.schema import MAX_BLOCK_RECORDS
 from profiler.session.format.tables import give_back
 
-RELEASE_SECONDS: Final = 3.0
-"""How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
+RELEASE_SECONDS: Final = 3.0  # How long closing waits for readers, which hold the file for milliseconds
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -82,10 +81,7 @@ def finish(connection: sqlite3.Connection) -> None:
 
 
 EVERY_SECONDS: Final = 5.0  # Between checkpoints; a decode at real-time pace writes some 2 MB of -wal meanwhile
-
-PASSES: Final = 4
-"""The -wal is used again from its start only once all of it has been moved, and commits go on meanwhile:
-each pass has less to move than the one before."""
+PASSES: Final = 4  # The -wal is reused once all of it has moved; each pass has less to move than the last
 
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
@@ -119,8 +115,7 @@ class Checkpointer:
             checkpoint(self._connection)
 
 
-SLACK_BYTES: Final = 1 << 16
-"""What a value may weigh in memory beyond its bytes in the file, for all rows of one reading together."""
+SLACK_BYTES: Final = 1 << 16  # What the values of a reading may weigh in memory beyond their bytes in the file
 
 
 class Queries:

@@ -92,8 +92,7 @@ class Alternatives(TypedDict, total=False):
     confidences: list[float | None]
 
 
-StreamTime = Annotated[int, Meta(ge=-(1 << 53), lt=1 << 53)]
-"""Nanoseconds since the first sample of an utterance was spoken."""
+StreamTime = Annotated[int, Meta(ge=-(1 << 53), lt=1 << 53)]  # Nanoseconds since an utterance began
 StreamWord = tuple[Annotated[str, Meta(max_length=1 << 14)], Count, Count]
 
 

@@ -67,22 +67,15 @@ _HEADER: Final = struct.Struct(">16xHB9xI8xI16xI4xI28x")
 pages, changes of the schema (0 until the first table is made), user_version, application_id."""
 
 _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-
-_SUPER_JOURNAL_END: Final = bytes.fromhex("d9d505f920a163d7")
-"""Ends a rollback journal that names another file, which SQLite might delete (file format, section 3)."""
-
-OWNER_ONLY: Final = 0o600
-"""A session holds paths, the command and the name of the host: it is its owner's until they pass it on."""
-
+_SUPER_JOURNAL_END: Final = bytes.fromhex("d9d505f920a163d7")  # Of a journal that names a file to delete
+OWNER_ONLY: Final = 0o600  # A session holds paths, command and host: it is its owner's until passed on
 STEPS_BETWEEN_LOOKS: Final = 10_000
 MIN_STEPS: Final = 500_000
 STEPS_PER_BYTE: Final = 4
 """SQLite's steps that reading may take: some 10 per row, and no row is shorter than 8 bytes. Only in a
 damaged file, whose tree of pages runs in circles, is there more to do."""
 
-MAX_VALUE_BYTES: Final = 1 << 27
-"""The largest value that SQLite may hand out: the wave form of a week. None is larger than its file, either."""
-
+MAX_VALUE_BYTES: Final = 1 << 27  # The largest value of SQLite, the wave form of a week; none outgrows its file
 MIN_VALUE_BYTES: Final = 1 << 20  # A file being recorded grows while it is read
 SCHEMA_STEPS: Final = 9_000  # Steps that reading the schema may take; it takes some 500
 

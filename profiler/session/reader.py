@@ -26,13 +26,9 @@ from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, 
 from profiler.session.recover import Located, locate, settle
 from profiler.spans import RECORD_BYTES, SPAN, Cost
 
-MTIME_GRAIN_NS: Final = 50_000_000
-"""File times move in the kernel's ticks: a file that young may have changed again without a trace."""
-
+MTIME_GRAIN_NS: Final = 50_000_000  # File times move in kernel ticks: so young a file may change without a trace
 OWNER_SECONDS: Final = 1.0  # Between looks whether the process that records still lives, once nothing new comes
-
-SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])
-"""A reading as numpy sees it; `schema.SAMPLE_LAYOUT` as struct does."""
+SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])  # `schema.SAMPLE_LAYOUT` in numpy
 
 UNHEARD_FRAMES: Final = 1 << 18
 """Frames (44 minutes) that may be decoded beyond those whose wave form is in the file: what is kept per frame

@@ -33,16 +33,10 @@ from profiler.session.format.tables import REVISION, Tables, Word, text, to_colu
 from profiler.session.model import CounterTotal
 from profiler.spans import Recorder, measure_ns_per_span
 
-FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
-"""The rest of BLOCK_SECONDS is left for the commit (`python -m tests.bench.session hour` prints what rounds take)."""
-
-MIN_WAIT_SECONDS: Final = 0.005
-"""Between rounds, so that a disk too slow for the data does not take the processor as well."""
-
+FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS  # The rest of BLOCK_SECONDS is left for the commit
+MIN_WAIT_SECONDS: Final = 0.005  # Between rounds, so that a slow disk does not take the processor as well
 CLOCK_SECONDS: Final = 10.0  # Between clock pairs: wall clocks are slewed by up to 500 ppm, 5 ms in this time
-
-PRESENCE_SECONDS: Final = 1.0
-"""Between looks whether the file still has its name (SQLite goes on writing to a removed file)."""
+PRESENCE_SECONDS: Final = 1.0  # Between looks whether the file has its name: SQLite writes to removed files
 
 SWITCH_SECONDS: Final = 0.001
 """While recording, a busy Python thread hands over the interpreter lock after this time (Python's own 5 ms

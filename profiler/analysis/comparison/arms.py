@@ -23,13 +23,9 @@ from profiler.errors import BadInput
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
-CELL_FRAMES: Final = 16
-"""A block of the default size: the shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
-
+CELL_FRAMES: Final = 16  # A block of the default size: the shorter, the likelier that some repeat was undisturbed
 MAX_CELLS: Final = 800  # More cells than these are not resampled in reasonable time; cells then become longer
-
-PIECE: Final = 1 << 18
-"""Spans that are sorted out at once: some 25 MB of room. Of two arms of an hour there are millions."""
+PIECE: Final = 1 << 18  # Spans that are sorted out at once: some 25 MB of room
 
 Key = tuple[str, int]  # An utterance: its name, and which of the files of that name (0 for the first)
 

@@ -33,10 +33,7 @@ UNDECIDED: Final = "undecided"
 
 EQUAL: Final = (0.98, 1.02)  # An interval within these ratios is no difference that matters
 LEVEL: Final = 0.05  # Of false findings: for the overall ratio, and for all stages together (adjusted)
-
-CALIBRATION_APART: Final = 0.05
-"""A roof that differs by more between two sessions says that the machine was not the same."""
-
+CALIBRATION_APART: Final = 0.05  # Roofs of two sessions that differ by more are not of the same machine
 PEAKS_APART: Final = 2  # Of ±127: peaks of one sound differ by less where another version has decoded or resampled it
 
 MACHINE: Final = {

@@ -15,20 +15,12 @@ import numpy as np
 
 from profiler.arrays import Array
 
-RESAMPLES: Final = 2000
-"""For percentiles of a bootstrap: 1 000 or more (Efron & Tibshirani, An Introduction to the Bootstrap,
-1993, ch. 14)."""
-
+RESAMPLES: Final = 2000  # 1 000 or more (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, ch. 14)
 DRAWS: Final = 400  # For a standard error alone: 200 are seldom too few (the same, § 6.4)
 
 SEED: Final = 20010314
-
-MIN_REPEATS: Final = 3
-"""Fewer repeats say too little of the noise between them: Student's factor is 12.7 for two, 4.3 for three."""
-
-UNDISTURBED_SHARE: Final = 0.4
-"""Of the repeats of a piece of work; compared with 10, 20, 30 and 50 % on real decodes on a busy machine."""
-
+MIN_REPEATS: Final = 3  # Student's factor is 12.7 for two repeats, 4.3 for three
+UNDISTURBED_SHARE: Final = 0.4  # Compared with 10, 20, 30 and 50 % on real decodes on a busy machine
 _RESAMPLED_VALUES: Final = 1 << 22  # Values held at once while resampling: bounds the memory to some 100 MB
 
 _NORMAL: Final = NormalDist()

@@ -18,12 +18,8 @@ Values = Array | FrameRow  # One value per frame: both give arrays for slices
 FACTOR = 16  # Blocks of one level that make a block of the next
 PIECE = 1 << 15  # Frames of a row that are looked at in one go: a quarter of a megabyte
 BLOCKS_PER_COLUMN = 2  # A level is used while at least this many of its blocks fall into a column (edge error < 1/2)
-
-TOUCHED = 1e-6
-"""Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
-
-STEP_DIGITS = 11
-"""Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
+TOUCHED = 1e-6  # Part of a frame that a column must have to have a mean: edges and differences are rounded
+STEP_DIGITS = 11  # Significant digits of a column's width: a range that only moves keeps its columns
 
 
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:

@@ -23,15 +23,11 @@ from profiler.session.reader import Session
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
 
-BLOCK_COLUMNS = 4
-"""Pixel columns that a block takes at least: wide enough to be seen as a level, narrow enough to show a step."""
-
+BLOCK_COLUMNS = 4  # Least pixel columns of a block: seen as a level, narrow enough to show a step
 QUANTILE = 0.95
 
 ROUNDED = 1e-9  # Share of a doubling by which the frames of a column may be off
-
-KEPT_FROM = 64
-"""Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
+KEPT_FROM = 64  # Frames of a block whose quantile is kept; smaller ones are few enough to compute anew
 
 
 AT_ONCE_FRAMES = 1 << 16  # Frames whose quantiles are worked out in one go: less than a millisecond
@@ -141,9 +137,7 @@ class BlockQuantiles:
         return found
 
 
-CHECKED_FRAMES = 1024
-"""Frames before the end that are compared on every update: spans of one block arrive one after
-the other, so the newest frames of a live track may still grow."""
+CHECKED_FRAMES = 1024  # Compared on every update: the newest frames of a live track may still grow
 
 
 class FrameSeries:

@@ -19,17 +19,12 @@ from profiler.spans import GROUPS, TILING
 
 CHUNK: Final = 8  # Spans whose sums are kept together
 AT_ONCE: Final = 1 << 16  # Spans taken in at once: bounds the temporary arrays to some megabytes
-
-KINDS: Final = (*GROUPS, "odd")
-"""What a span is shown as: its group; blocks (`decode`) are `odd` in turns, so that neighbours are seen as two."""
-
+KINDS: Final = (*GROUPS, "odd")  # The group; every other block (`decode`) is `odd`, so that two are seen
 DECODE: Final = KINDS.index("decode")
 
 RowKind = Literal["blocks", "stages", "replays", "setup"]
 ROWS: Final[tuple[RowKind, ...]] = ("blocks", "stages", "replays", "setup")
-
-AGAIN: Final = ("replay.", "setup.replay", "setup.calls again", "setup.probe")
-"""Name prefixes of stages that are replayed next to the run to attribute their time."""
+AGAIN: Final = ("replay.", "setup.replay", "setup.calls again", "setup.probe")  # Stages replayed beside the run
 
 
 class RowKey(NamedTuple):

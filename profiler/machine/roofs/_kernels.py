@@ -63,12 +63,8 @@ def log_loop(values: Array, out: Array, repeats: int) -> None:
 
 LOG2_E = np.float32(1.4426950408889634)
 LN2_HIGH = np.float32(0.693359375)
-LN2_LOW = np.float32(-2.12194440e-4)
-"""ln 2 in two parts whose first has few bits, so that its products are exact (Cody and Waite 1980)."""
-
-ROUNDER = np.float32(12582912.0)
-"""1.5·2^23: added to a small float, it leaves the nearest whole number in the lowest bits."""
-
+LN2_LOW = np.float32(-2.12194440e-4)  # ln 2 in two parts, the first of few bits: exact products (Cody and Waite 1980)
+ROUNDER = np.float32(12582912.0)  # 1.5·2^23: added to a small float, the lowest bits are the nearest integer
 MANTISSA_BITS = 23
 LOG_PIVOT = np.int32(0x3F3504F3)  # The bits of √½; mantissas are taken from there to √2, around 1
 

@@ -17,9 +17,7 @@ ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26)
 """Sizes over which accesses are scattered: 16 KiB to 64 MiB, with steps about the usual caches."""
 
 LINE_BYTES: Final = 64
-
-OTHERS_BYTES: Final = 16 << 20
-"""Of so much every AFTER_BYTES are others than the ones before: the same ones would stay in a cache."""
+OTHERS_BYTES: Final = 16 << 20  # Each AFTER_BYTES of these are others than before, so that none stay cached
 
 
 ACCESSES: Final = 1 << 12  # Accesses of one repeat

@@ -32,27 +32,15 @@ ASSUMED_CACHE_BYTES: Final = 32 << 20  # Last-level cache where the system does 
 
 QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
 GEMM_SIZE: Final = 512  # Large enough for 97 % of the rate of 1024³, and eight times as often timed
-
-GEMV_SIZE: Final = 384
-"""A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""
-
+GEMV_SIZE: Final = 384  # 576 KiB: in the second-level cache, and the call is a tenth of it at most
 VECTOR: Final = 2048  # Float32 elements of the arithmetic kernels: two arrays of 8 KiB fit into any L1
-NUMPY_VECTOR: Final = 8192
-"""The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
-
+NUMPY_VECTOR: Final = 8192  # Longer calls of numpy's own, so that threads seldom meet at the interpreter's lock
 RECHECK: Final = Effort(5, 0.0)
 RECHECK_ATTEMPTS: Final = 3
-RECHECK_TOLERANCE: Final = 0.03
-"""A re-check that reads slower by more than this is repeated: a passing disturbance is no drift."""
-
-BUDGET_SECONDS: Final = 3.5
-"""A run's quick plan takes more rounds until then; what remains after that takes under a second."""
+RECHECK_TOLERANCE: Final = 0.03  # A re-check slower by more is repeated: a disturbance is no drift
+BUDGET_SECONDS: Final = 3.5  # A quick plan takes more rounds until then; the rest takes under a second
 PATIENCE_SECONDS: Final = 90.0  # The same for a calibration; undisturbed, one thread count takes 12 s
-
-VISITS: Final = (0.0, 0.8, 0.9, 1.0)
-"""The progress bar between the visits of a calibration, which comes back to what another program disturbed; bursts
-outlast one visit."""
-
+VISITS: Final = (0.0, 0.8, 0.9, 1.0)  # Progress at the visits of a calibration: bursts outlast one of them
 PAGE_BYTES: Final = 4096
 APART: Final = 21 * 64
 """Bytes that the streams of a kernel begin apart within a page: about a third of it, in whole lines. A load

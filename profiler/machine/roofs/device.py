@@ -26,15 +26,9 @@ from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key
 from profiler.machine.roofs.timing import Effort, Task, roof_of
 
 DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
-GEMM_SIZES: Final = (2048, 4096)
-"""17 and 137 GFLOP a product: enough to fill today's devices; the faster of the two counts."""
-
-ELEMENTS: Final = 1 << 24
-"""Of a pass of exponentials: 64 MiB, some 30 µs on today's fastest device and many launches long."""
-
-LEAST_BEYOND: Final = 0.05
-"""Share of a pass: an exponential that takes less than this beyond its traffic counts as free."""
-
+GEMM_SIZES: Final = (2048, 4096)  # 17 and 137 GFLOP a product fill today's devices; the faster counts
+ELEMENTS: Final = 1 << 24  # Of a pass of exponentials: 64 MiB, some 30 µs on today's fastest device
+LEAST_BEYOND: Final = 0.05  # Part of a pass below which an exponential counts as free beyond its traffic
 READ_BYTES: Final = 1 << 30  # What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s
 
 PLACES: Final = 512
@@ -49,20 +43,13 @@ LAUNCHES_AHEAD: Final = 2
 """A launch that takes less than this many empty launches measures launches and is no roof: LAUNCHES_LONG if it goes
 over its set many times, LAUNCHES_AHEAD if once, so that the host has time to stay ahead of the device."""
 
-LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))
-"""64 KiB … 1 GiB: from one multiprocessor's memory to beyond any device's last cache."""
-
-COPY_BYTES: Final = tuple(1 << power for power in range(12, 29, 2))
-"""4 KiB … 256 MiB: from one frame's features to the whole of a model."""
-
-CHASE_BYTES: Final = tuple(1 << power for power in range(16, 29, 2))
-"""64 KiB … 256 MiB: from the memory of one multiprocessor to beyond the last cache."""
+LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))  # From a multiprocessor's memory to beyond any cache
+COPY_BYTES: Final = tuple(1 << power for power in range(12, 29, 2))  # 4 KiB … 256 MiB: from a frame to a model
+CHASE_BYTES: Final = tuple(1 << power for power in range(16, 29, 2))  # 64 KiB … 256 MiB: to beyond the last cache
 IN_A_KERNEL: Final = 1 << 14  # Loads, or barriers, of one kernel: its launch is less than a hundredth of its time
 BARRIER_THREADS: Final = 448  # Of the thread block whose barriers are measured
 FREE_SHARE: Final = 0.25  # Part of a device's free memory that the ladder's arrays may take
-
-METHOD: Final = 3
-"""Counted up when a figure is measured differently, so that cached ones of machines with a device are taken again."""
+METHOD: Final = 3  # Counted up when a figure is measured differently, so that cached ones are taken again
 
 
 class Missing(NamedTuple):

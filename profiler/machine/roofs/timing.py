@@ -20,12 +20,8 @@ REPEAT_SECONDS: Final = 0.004
 ROUNDS: Final = 9
 
 STEADY_SPREAD: Final = 0.1  # Rounds of an undisturbed machine differ by 1…5 % (of caches, up to 10 %)
-
-OWN_SHARE: Final = 0.95
-"""A round in which the work had less of its processors than this was disturbed by another program."""
-
-DISTURBED_ROUNDS: Final = 3
-"""How many of the fastest rounds are kept where nearly all were disturbed: those that were so the least."""
+OWN_SHARE: Final = 0.95  # With less of its processors than this, another program disturbed a round
+DISTURBED_ROUNDS: Final = 3  # Kept of disturbed rounds: the fastest, which were so the least
 
 SLOW_END: Final = 0.75
 """Of the rounds kept, the slow end of a roof's interval: a single round of several ms can be anybody's doing, and took
@@ -36,9 +32,7 @@ PATIENT_SECONDS: Final = 0.6  # How long rounds are taken for one roof while ano
 
 UNITS: Final = {RATE: "op/s", BANDWIDTH: "B/s", OVERHEAD: "ns", KERNEL: "unit/s", LATENCY: "ns"}
 TIMES: Final = (OVERHEAD, LATENCY)  # Kinds whose figure is a time, so that less is better
-
-Task = Callable[[int], object]
-"""Work that repeats itself the given number of times; what it returns is `Counted` or means nothing."""
+Task = Callable[[int], object]  # Repeats its work so often; returns `Counted` or nothing of meaning
 
 
 class Counted(NamedTuple):

@@ -22,9 +22,7 @@ FIRST_CAPACITY = 1024
 
 PAGES_FROM: Final = 1 << 15  # Bytes from which an array has pages of its own …
 FILE_FROM: Final = 1 << 18  # … and from which they are those of a file
-
-DISK_SHARE: Final = 1 / 64
-"""Part of what is free on the disk that one array takes at most; a larger one stays in memory."""
+DISK_SHARE: Final = 1 / 64  # Of what is free on the disk, for one array; larger ones stay in memory
 
 _in_files: WeakSet[mmap.mmap] = WeakSet()
 

@@ -32,10 +32,7 @@ MAX_DURATION_NS: Final = 1 << 43  # 2.4 hours; no single span is so long, and su
 MAX_START_NS: Final = 1 << 62
 
 MAX_JSON: Final = 1 << 24  # Characters; the words of three days. Decoded, JSON may weigh 20 times as much.
-
-LONGEST_NAME: Final = 1 << 14
-"""Characters of a name or a path: the longest path, each byte of which may be written as \\xff."""
-
+LONGEST_NAME: Final = 1 << 14  # Of names and paths: the longest path, each byte written as \xff
 LONGEST_MARK: Final = schema.LONGEST_MARK
 
 MAX_IDS: Final = 1 << 16  # Spans name stage, lane and epoch in 16 bits
@@ -137,8 +134,7 @@ def state(value: object) -> str:
     return str(value)
 
 
-Check = Callable[[object, str], Any]
-"""Returns the value of a column as its record has it; `Damaged` where that cannot be."""
+Check = Callable[[object, str], Any]  # Returns a column's value as its record has it, or raises `Damaged`
 
 
 def _optional(check: Check) -> Check:

@@ -94,8 +94,7 @@ def give_back(connection: sqlite3.Connection) -> None:
                 return
 
 
-PARTIAL_BYTES_PER_SECOND: Final = 200_000
-"""Partial words are stored again whole, so those of an utterance as long as a lecture are stored less often."""
+PARTIAL_BYTES_PER_SECOND: Final = 200_000  # They are stored whole: the longer, the less often
 
 REVISION: Final = object()
 """Stands for the next revision, which is given in the order of writing: a follower asks for what is newer
