@@ -125,8 +125,6 @@ class PerFrame:
             for row in self.rows:
                 row.widen(self.stretches, room)
 
-    # -- adding ------------------------------------------------------------------------------------
-
     def add(self, spread: Spread) -> None:
         if not len(spread.first):
             return
@@ -215,8 +213,6 @@ class PerFrame:
         self.begins[begin:count] = cuts
         self.stretches = count
         self._asked = None
-
-    # -- asking ------------------------------------------------------------------------------------
 
     def row(self, number: int, frames: int) -> FrameRow:
         """The first `frames` frames of a row, as they are until something is added."""

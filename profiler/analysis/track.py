@@ -12,21 +12,14 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from profiler.analysis import stage_sums
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares
 from profiler.analysis.categories import CATEGORIES, NOT_ATTRIBUTED, NOT_OWN, OVERHEAD, UNEXPLAINED
 from profiler.analysis.machine_costs import Sums
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.stage_sums import (
-    LEAF_GROUPS,
-    StageSums,
-    by_stage_and_epoch,
-    group_codes,
-    lost_shares,
-    nest,
-    pick,
-)
+from profiler.analysis.stage_sums import by_stage_and_epoch, lost_shares, nest, pick
 from profiler.analysis.verdict import COMPUTE_PARTS
 from profiler.arrays import Array, Bool
 from profiler.session.format.grow import Growing, sweep
@@ -36,7 +29,7 @@ CHUNK_SPANS: Final = 1 << 15  # Spans handled at once: bounds the temporary arra
 MAX_FRAMES: Final = 1 << 25  # 93 hours; with SLACK_FRAMES it keeps a damaged file from asking for all memory
 SLACK_FRAMES: Final = 1 << 20  # How far ahead of the decoded frames a span may lie: features are per utterance
 SCORING_BYTES: Final = "scoring bytes"  # A work count: what scoring must move at least, by the cost laws
-ROW_GROUPS: Final = (*LEAF_GROUPS, OVERHEAD)  # Leaves with sums: taken off a tile, or explaining the rest
+ROW_GROUPS: Final = (*stage_sums.LEAF_GROUPS, OVERHEAD)  # Leaves with sums: taken off a tile, or explaining the rest
 _DECODE: Final = GROUPS.index("decode")
 _OVERHEAD: Final = GROUPS.index(OVERHEAD)
 
@@ -78,7 +71,7 @@ class CostTrack:
         self._consumed = self._swept = 0
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
-        self.stages = StageSums()
+        self.stages = stage_sums.StageSums()
         self._rows: dict[tuple[int, int], int] = {}  # Of what a stage of scoring took of its own in an epoch
         self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(_STOPPED + 1)
@@ -131,7 +124,7 @@ class CostTrack:
             self._generation = session.generation
         spans = session.spans
         changed = False
-        codes = group_codes(session.stages)
+        codes = stage_sums.group_codes(session.stages)
         if len(spans) - self._consumed > CHUNK_SPANS:
             self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):

@@ -5,15 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.categories import (
-    LAW_PARTS,
-    NOT_ATTRIBUTED,
-    NOT_OWN,
-    OTHER_PROGRAMS,
-    PART_NAMES,
-    PARTS,
-    THROTTLED,
-)
+from profiler.analysis import categories
+from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED, NOT_OWN, PART_NAMES, PARTS
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
@@ -182,8 +175,8 @@ IN_SENTENCES: Final = {
     "instructions": "instructions (beyond the arithmetic)",
     "bandwidth": "waiting on memory bandwidth",
     "latency": "waiting on memory latency",
-    OTHER_PROGRAMS: "preempted by other programs",
-    THROTTLED: "throttled (CPU limit, host)",
+    categories.OTHER_PROGRAMS: "preempted by other programs",
+    categories.THROTTLED: "throttled (CPU limit, host)",
 }
 """How a sentence says what a part of the time is."""
 

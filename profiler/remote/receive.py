@@ -184,8 +184,6 @@ class Copy:
         found = query("SELECT value FROM meta WHERE key='session_id'").fetchone()
         self.session_id = str(msgspec.json.decode(found[0])) if found else ""
 
-    # -- frames -----------------------------------------------------------------------------------
-
     def _take(self, name: object, row: Row, blob: bytes) -> None:
         if name == "commit":
             (state,) = row

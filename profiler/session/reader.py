@@ -145,8 +145,6 @@ class Session:
         self.notes += [note for note in self._located.notes if note not in self.notes]
         return changed
 
-    # -- reading --------------------------------------------------------------------------------
-
     def _look(self) -> tuple[int, ...] | None:
         """Return sizes and times of the files, or None where they cannot prove that nothing is new."""
         found: list[int] = []

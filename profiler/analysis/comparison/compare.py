@@ -8,18 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.comparison.arms import (
-    Arm,
-    FrameSums,
-    Key,
-    Times,
-    arms_of,
-    by_key,
-    lay_out,
-    pairs,
-    session_arm,
-    total,
-)
+from profiler.analysis.comparison import arms
+from profiler.analysis.comparison.arms import Arm, Key, Times
 from profiler.analysis.comparison.statistics import MIN_REPEATS, Pair, Ratio, alternated, apart, holm, student_quantile
 from profiler.errors import BadInput
 from profiler.plain import counted, one_line
@@ -100,14 +90,14 @@ def compare(a: Session, b: Session | None = None, floor: float | None = None) ->
     it.
     """
     if b is None:
-        return compare_arms(*arms_of(a), floor=floor)
-    return compare_arms(session_arm(a, "A"), session_arm(b, "B"), floor=floor)
+        return compare_arms(*arms.arms_of(a), floor=floor)
+    return compare_arms(arms.session_arm(a, "A"), arms.session_arm(b, "B"), floor=floor)
 
 
 def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     """Compare two arms; arms of one session are taken as interleaved."""
     interleaved = a.session is b.session
-    found_a, found_b = by_key(a.utterances), by_key(b.utterances)
+    found_a, found_b = arms.by_key(a.utterances), arms.by_key(b.utterances)
     matched = [key for key in found_a if key in found_b and found_a[key][0].n_frames == found_b[key][0].n_frames]
     if not matched:
         raise BadInput(
@@ -116,9 +106,9 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         )
     frames = {key: found_a[key][0].n_frames for key in matched}
     since = min(u.first_frame for u in (*a.utterances, *b.utterances)) if interleaved else 0
-    sums = {id(s): FrameSums(s, since) for s in (a.session, b.session)}
+    sums = {id(s): arms.FrameSums(s, since) for s in (a.session, b.session)}
     times_a, times_b = (
-        lay_out(sums[id(arm.session)], [of[key] for key in matched], frames.values())
+        arms.lay_out(sums[id(arm.session)], [of[key] for key in matched], frames.values())
         for arm, of in ((a, found_a), (b, found_b))
     )
     dropped = (0, 0) if interleaved else (times_a.warm_up(), times_b.warm_up())
@@ -126,8 +116,8 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     times_a, times_b = times_a.last(repeats), times_b.last(repeats)
     if _cut_otherwise(a, b):
         times_a, times_b = times_a.whole_repeats(), times_b.whole_repeats()
-    found = pairs(times_a, times_b, alternated if interleaved else apart)
-    everything = total(found.values()) if found else None
+    found = arms.pairs(times_a, times_b, alternated if interleaved else apart)
+    everything = arms.total(found.values()) if found else None
     whole_ratio = everything.ratio() if everything else None
     if everything is None or whole_ratio is None or not times_a.total:
         raise BadInput(f"{a.session.path} and {b.session.path} hold no decoding time to compare.")
@@ -182,28 +172,25 @@ def by_interval(ratio: Ratio) -> str:
     return verdict(ratio, 0.0 if ratio.low > 1 or ratio.high < 1 else 1.0)
 
 
-def floor_within(*arms: Times) -> float | None:
+def floor_within(*sides: Times) -> float | None:
     """Return the A/A floor as a fraction, from repeats of one arm taken as two; None for too few.
 
     Every other repeat plays B. The larger half-width of the arms' intervals, brought to all repeats, is the floor.
     """
     halves = []
-    for times in arms:
+    for times in sides:
         couples = times.repeats // 2
         if couples < MIN_REPEATS:
             return None
         # Swapped every other time, as the arms themselves are.
         first = [2 * number + number % 2 for number in range(couples)]
         second = [2 * number + 1 - number % 2 for number in range(couples)]
-        ratio = total(alternated(t[first], t[second]) for t in times.stages.values()).ratio()
+        ratio = arms.total(alternated(t[first], t[second]) for t in times.stages.values()).ratio()
         if ratio is None or ratio.low is None or ratio.high is None:
             return None
         fewer = student_quantile(0.975, couples - 1) / student_quantile(0.975, times.repeats - 1)
         halves.append(math.log(ratio.high / ratio.low) / 2 / fewer / math.sqrt(2))
     return math.expm1(max(halves))
-
-
-# -- what speaks against it -----------------------------------------------------------------------
 
 
 def _warnings(
