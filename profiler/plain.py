@@ -18,7 +18,8 @@ def printable(text: str, keep: str = "") -> str:
     """Return `text` with every character that does not show written as its escape, those in `keep` aside."""
     if text.isprintable():
         return text
-    return "".join(c if c in keep or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
+    shown = (c if c in keep or unicodedata.category(c) not in _HIDDEN else ascii(c)[1:-1] for c in text)
+    return "".join(shown)
 
 
 def one_line(text: str, limit: int = SHOWN_CHARACTERS) -> str:
@@ -64,10 +65,6 @@ def duration_text(seconds: float) -> str:
 def counted(number: int, one: str, many: str) -> str:
     """Return "1 word" or "2 words"."""
     return f"{number} {one if number == 1 else many}"
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def times(ratio: float) -> str:

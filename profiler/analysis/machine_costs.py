@@ -20,10 +20,7 @@ LINE_BYTES: Final = 64
 
 
 class Sums(NamedTuple):
-    """Sums over spans, those on the edge of a stretch by the part that lies in it; times in ns.
-
-    `other`, `throttled`: of the time, that of the categories NOT_OWN. What stood still is in none.
-    """
+    """Sums over spans by their part in a stretch, times in ns; `other`, `throttled`: of the time, by NOT_OWN."""
 
     time: float
     other: float

@@ -43,10 +43,7 @@ class RecorderCost:
 
 
 def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> RecorderCost:
-    """Return what recording cost, as a part of the wall time of the `whole` session; `track`: up to date.
-
-    Spans on all lanes count: the decode thread records those of a device too.
-    """
+    """Return what recording cost on all lanes, as a part of the `whole` wall time; `track`: up to date."""
     each, reading = _numbers(session.meta.get("recorder"), "ns_per_span", "ns_per_counted_span")
     events, ns_per_event, ends_ns = (n or 0.0 for n in _numbers(session.meta.get(EVENTS), *DEVICE_EVENTS))
     lanes = session.lanes.values()

@@ -48,10 +48,7 @@ class Series(NamedTuple):
 
 
 class Energy(NamedTuple):
-    """Joules of the processor packages per audio hour beyond those of an idle machine; powers in watts.
-
-    None where they are not known; `text` has the source, or the reason.
-    """
+    """Joules of packages per audio hour beyond idle, powers in watts; None: unknown; `text`: source or reason."""
 
     joules_per_hour: float | None
     watts: float | None

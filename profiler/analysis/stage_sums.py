@@ -25,10 +25,7 @@ _NS: Final = {STOPPED_COUNT: 1e6}
 
 
 def lost_shares(tiles: Array, stages: Mapping[int, Stage]) -> Array:
-    """Return which part of each tile's time was lost to what COUNTS name, float64 [counts, tiles] of 0…1.
-
-    Together they are no more than all of it: what stood still comes first, what other programs took last.
-    """
+    """Return the part of each tile lost to COUNTS, float64 [counts, tiles], at most 1, what stood still first."""
     lost = np.zeros((len(COUNTS), len(tiles)))
     for number, stage in stages.items():
         for row, name in enumerate(COUNTS):

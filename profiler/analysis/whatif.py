@@ -129,10 +129,7 @@ def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Pred
 
 
 def changed(prediction: Prediction, before: Mapping[str, float], after: Mapping[str, float], group: str) -> Prediction:
-    """Return the prediction with the stages of `group` as other settings would have them.
-
-    `before`, `after`: by stage, what it took of the same frames under the old and the new settings, in any unit.
-    """
+    """Return the prediction with `group` under other settings, by times of stages `before` and `after`."""
     lines = [line for line in prediction.lines if line.group != group]
     mine = {line.name: line for line in prediction.lines if line.group == group}
     known = [name for name in mine if before.get(name)]

@@ -85,8 +85,8 @@ class DeviceTimer:
         self.events = self.recording_ns = 0
         self._recorder, self._device, self._host = recorder, device, host
         self._now = recorder.clock
-        self._recording = not isinstance(host, NullLane)
-        self._lanes = [_lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams]
+        self.recording = not isinstance(host, NullLane)
+        self._lanes = [_lane(recorder, name) if self.recording else NullLane(name, DEVICE) for name in streams]
         self._free = [0] * len(streams)
         self._latest: list[_Item | None] = [None] * len(streams)
         self._items: list[_Item] = []
@@ -94,22 +94,18 @@ class DeviceTimer:
         self._keys = 0
         self._stages: dict[tuple[str, int], int] = {}
         self._pair_due = 0
-        self.ns_per_event = self._event_cost() if self._recording else 0.0
-        if self._recording and not device.host_time:
+        self.ns_per_event = self._event_cost() if self.recording else 0.0
+        if self.recording and not device.host_time:
             self._take_pair()
-
-    @property
-    def recording(self) -> bool:
-        return self._recording
 
     @contextmanager
     def silent(self) -> Iterator[None]:
         """Nothing that is given in the context is recorded (warming up)."""
-        before, self._recording = self._recording, False
+        before, self.recording = self.recording, False
         try:
             yield
         finally:
-            self._recording = before
+            self.recording = before
 
     def begin(self, stream: int, directly: bool = False) -> tuple[int, Event]:
         """A piece of work is given to `stream` from now on, for `end`: together one span. Only while recording.
@@ -175,16 +171,16 @@ class DeviceTimer:
             raise ValueError(f"a copy of {size} bytes does not fit a span; split it below 4 GiB")
         start = self._now()
         work = (size, size if pinned else 0, 0)
-        if self._recording:
+        if self.recording:
             given, began = self.begin(stream, directly)
         yield
-        if self._recording:
+        if self.recording:
             self.end(given, began, stage, stream, first_frame, frames, work, transfer=True)
         if blocking:
-            event = self._items[-1].ended if self._recording else self._device.mark(stream)
+            event = self._items[-1].ended if self.recording else self._device.mark(stream)
             self._device.wait(event)
             # Where recording blocks, the whole piece was a wait already.
-            if self._recording and not self._device.blocking:
+            if self.recording and not self._device.blocking:
                 self._waits.append(Wait(stream, start, self._now()))
 
     @contextmanager
@@ -192,7 +188,7 @@ class DeviceTimer:
         """The host does nothing but wait in the context: for a stream, or for the whole device."""
         start = self._now()
         yield
-        if self._recording:
+        if self.recording:
             self._waits.append(Wait(stream, start, self._now()))
 
     def resolve(self, first_frame: int = 0, frames: int = 0) -> None:
@@ -201,7 +197,7 @@ class DeviceTimer:
         Work still under way is recorded after a later block. A wait is charged by what is known now;
         whoever waited for work knows that it is done. What that takes the host is a span of RECORDING.
         """
-        if not self._recording:
+        if not self.recording:
             return
         timed = not self._device.host_time
         if timed and self._items and self._now() >= self._pair_due + PAIR_LATEST_NS:

@@ -156,10 +156,7 @@ class Group:
             self.availability = self._open(refused)
 
     def read(self) -> tuple[int, ...]:
-        """Return (enabled ns, running ns, value of each of `events`) since the group was opened; ValueError without.
-
-        Where running is less than enabled, the counters were shared and the values cover only that part of the time.
-        """
+        """Return (enabled ns, running ns, values); shared counters ran for less than enabled. ValueError without."""
         if not self.events:
             raise ValueError("no counter is available, so there is none to read")
         return struct.unpack(f"={self._size // 8}Q", self.read_raw())[1:]

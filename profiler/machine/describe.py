@@ -46,7 +46,7 @@ def describe() -> dict[str, Any]:
         "vectors": _vectors,
         "caches": _caches,
         "memory_bytes": lambda: psutil.virtual_memory().total,
-        "virtualised": _virtualised,
+        "virtualised": lambda: "hypervisor" in flags if (flags := _flags("flags")) else None,
         "gpus": accelerator.gpus,
         "gpu_settings": accelerator.chosen,
         "governor": lambda: _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -140,13 +140,6 @@ def _vectors() -> list[str]:
     flags = _flags("flags", "Features")
     found = dict.fromkeys(name for flag, name in VECTORS.items() if flag in flags)
     return [name for name in found if name != "AVX2" or "AVX-512" not in found]
-
-
-def _virtualised() -> bool | None:
-    if sys.platform != "linux":
-        return None
-    flags = _flags("flags")
-    return "hypervisor" in flags if flags else None
 
 
 def _blas() -> list[dict[str, Any]]:

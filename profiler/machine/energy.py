@@ -84,10 +84,7 @@ def packages(root: Path = POWERCAP) -> Callable[[], float] | None:
 
 
 def idle(root: Path = POWERCAP, seconds: float = IDLE_SECONDS) -> dict[str, float | str]:
-    """Wait, and return the `watts` of all packages meanwhile and for how much of the time processors were busy.
-
-    With a `text` that names the source. Where no package can be read the text says why, and there is no wait.
-    """
+    """Wait; return `watts` of all packages, `busy_percent` of processors, and `text`: source, or at once the reason."""
     joules = packages(root)
     if joules is None:
         return {"text": probe(root)[1]}

@@ -117,7 +117,12 @@ class Meter:
         for name, objects in self._parts():
             walk.follow(name, objects)
         self._known = walk.added
-        held = _resident(walk)
+        held = {name: Held(size, 0, size) for name, size in walk.small.items()}
+        with (PROC / "pagemap").open("rb", buffering=0) as pagemap:
+            for block in _apart(walk.blocks):
+                own, mapped = _pages(pagemap.fileno(), block)
+                used, of_files, reserved = held[block.part]
+                held[block.part] = Held(used + own + mapped, of_files + mapped, reserved + block.size)
         usage = Usage(held, totals(), sum(walk.on_devices.values()))
         self._due_ns = self._clock() + round((self._spent() - begin) / SHARE)
         return usage
@@ -238,17 +243,6 @@ class _Walk:
             known = values, sys.getsizeof(values) + sum(map(sys.getsizeof, values)) if simple else 0
         self.added[id(values)] = known
         return known[1]
-
-
-def _resident(walk: _Walk) -> dict[str, Held]:
-    """Bytes of each part."""
-    held = {name: Held(size, 0, size) for name, size in walk.small.items()}
-    with (PROC / "pagemap").open("rb", buffering=0) as pagemap:
-        for block in _apart(walk.blocks):
-            own, mapped = _pages(pagemap.fileno(), block)
-            before = held[block.part]
-            held[block.part] = Held(before.used + own + mapped, before.mapped + mapped, before.reserved + block.size)
-    return held
 
 
 def _apart(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -26,8 +26,6 @@ from profiler.session.reader import SAMPLE
 from profiler.session.recover import locate
 from profiler.spans import RECORD_BYTES, SPAN
 
-NO_WAVE: Final = np.empty((0, 2), np.int8)
-
 Row = tuple[Value, ...]
 Check = Callable[[Row], object]
 
@@ -50,7 +48,7 @@ CHECKS: Final[dict[str, Check]] = {
     "config": partial(_later, rows.config),
     "calibration": partial(_later, rows.calibration),
     "sample_name": rows.sample_name,
-    "utterance": partial(_second, partial(rows.utterance, wave=NO_WAVE)),
+    "utterance": partial(_second, partial(rows.utterance, wave=np.empty((0, 2), np.int8))),
     "marker": partial(_second, rows.marker),
     "counter": rows.counter,
 }

@@ -84,11 +84,7 @@ class Comparison:
 
 
 def compare(a: Session, b: Session | None = None, floor: float | None = None) -> Comparison:
-    """Compare two sessions, or the arms of the interleaved session `a`; BadInput (one sentence) if there is nothing to.
-
-    `floor`: the machine's A/A floor (half-width, a fraction) where it was measured; else repeats within the arms give
-    it.
-    """
+    """Compare two sessions, or the arms of `a`; `floor`: A/A half-width, else by repeats. BadInput without any."""
     if b is None:
         return compare_arms(*arms.arms_of(a), floor=floor)
     return compare_arms(arms.session_arm(a, "A"), arms.session_arm(b, "B"), floor=floor)
@@ -114,7 +110,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     dropped = (0, 0) if interleaved else (times_a.warm_up(), times_b.warm_up())
     repeats = min(times_a.repeats - dropped[0], times_b.repeats - dropped[1])
     times_a, times_b = times_a.last(repeats), times_b.last(repeats)
-    if _cut_otherwise(a, b):
+    if a.config.get("block") != b.config.get("block"):
         times_a, times_b = times_a.whole_repeats(), times_b.whole_repeats()
     found = arms.pairs(times_a, times_b, alternated if interleaved else apart)
     everything = arms.total(found.values()) if found else None
@@ -201,7 +197,7 @@ def _warnings(
             f"Too few repeats for an interval ({repeats}; {MIN_REPEATS} are the least, 10 are good): one "
             "run per arm cannot know the noise between runs, so nothing is decided."
         )
-    if _cut_otherwise(a, b):
+    if a.config.get("block") != b.config.get("block"):
         block_a, block_b = (_plain(arm.config.get("block")) for arm in (a, b))
         yield (
             f"Blocks differ ({block_a} frames in A, {block_b} in B), and a long one differs more from repeat to repeat "
@@ -242,10 +238,6 @@ def _other_speech(decoded: Sequence[tuple[Utterance, Utterance]]) -> Iterable[st
         yield f"The audio differs: {of_all(sound, ' of the same name and length')} another wave form."
     if said := sum(a.reference != b.reference for a, b in decoded):
         yield f"The transcripts differ: {of_all(said)} another reference, so word errors do not compare."
-
-
-def _cut_otherwise(a: Arm, b: Arm) -> bool:
-    return bool(a.config.get("block") != b.config.get("block"))
 
 
 def _differences(a: Arm, b: Arm) -> Iterable[str]:

@@ -123,18 +123,16 @@ def _sides(session: Session, end: int, a: Collection[int], b: Collection[int]) -
         last = rows[number + 1].first_frame if number + 1 < len(rows) else end
         if row.epoch in a or row.epoch in b:
             sides[max(row.first_frame, 0) : max(last, 0)] = A if row.epoch in a else B
-    for first, last in _preparing(session, end):
-        sides[max(first, 0) : max(last, 0)] = 0
-    return sides
-
-
-def _preparing(session: Session, end: int) -> Iterable[tuple[int, int]]:
-    """Frames from the asking for a change to its acting, or to its being given up or overtaken."""
+    # A change is prepared from when it was asked for until it acts, or is given up or overtaken.
     errors = [m.asked_frame for m in session.markers if m.kind == "error"]
-    over = sorted([*(c.first_frame for c in session.configs), *errors])
-    for asked, applied in [(m.asked_frame, m.applied_frame) for m in session.markers if m.kind == "option"]:
-        # Block boundaries: a change that acts at once was asked for within the block before.
-        yield asked, next((frame for frame in over if frame > asked), end) if applied is None else applied
+    over = sorted([*(row.first_frame for row in rows), *errors])
+    for marker in session.markers:
+        if marker.kind == "option":
+            asked, applied = marker.asked_frame, marker.applied_frame
+            # Block boundaries: a change that acts at once was asked for within the block before.
+            until = next((frame for frame in over if frame > asked), end) if applied is None else applied
+            sides[max(asked, 0) : max(until, 0)] = 0
+    return sides
 
 
 def _decoded_by_both(

@@ -199,10 +199,7 @@ def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
 
 
 def apart(a: Array, b: Array, seed: int = SEED) -> Pair:
-    """Return the arms of `a` and `b` [repeats, cells], measured one after the other, with as many repeats of each.
-
-    Chance is drawn by a bootstrap over repeats, for each arm alone; it knows nothing of the noise between sessions.
-    """
+    """Return arms [repeats, cells] measured one after the other; chance by a bootstrap over repeats of each alone."""
     n, draw = len(a), np.random.default_rng(seed)
     drawn_a, drawn_b = (_sums(x, draw.integers(0, n, (DRAWS, n))) for x in (a, b))
     return Pair(float(undisturbed(a).sum()), float(undisturbed(b).sum()), drawn_a, drawn_b, n, n, False)

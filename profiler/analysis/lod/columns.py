@@ -23,10 +23,7 @@ STEP_DIGITS = 11  # Significant digits of a column's width: a range that only mo
 
 
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
-    """Number of the first of `columns` columns over [first, last], and their width.
-
-    Column n spans [n × width, (n + 1) × width): a range that moves shows the same columns, moved by up to half of one.
-    """
+    """The first of `columns` columns over [first, last] and their width, on a grid that a moved range shares."""
     width = float(f"{(last - first) / columns:.{STEP_DIGITS}g}")
     return math.floor(first / width + 0.5), width
 
@@ -51,11 +48,7 @@ def totals(rows: Sequence[FrameRow], first: int, last: int) -> F64:
 
 
 def means(rows: Sequence[FrameRow], edges: F64, end: int | None = None) -> F64:
-    """Mean per column [columns, rows]; NaN where a column has no frame.
-
-    `edges`: in frames [columns + 1], fractions allowed: the curve is piecewise constant. `end`: the first frame that is
-    not there (the playhead).
-    """
+    """Mean of rows between `edges` in frames [columns + 1], below `end`, [columns, rows]; NaN without a frame."""
     stop = len(rows[0]) if end is None else min(end, len(rows[0]))
     if stop == 0:
         return np.full((len(edges) - 1, len(rows)), np.nan)
@@ -81,10 +74,7 @@ class Extremes:
         return self._count[0]
 
     def follow(self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None) -> None:
-        """Take one value per frame for each series, or lower and upper ends [frames], kept by reference.
-
-        `same`: frames that are as they were (default: all there were).
-        """
+        """Take one value per frame by series, or both ends, by reference; `same`: unchanged frames (None: all)."""
         kept = len(self) if same is None else min(same, len(self))
         lower = list(low)
         # The same list where the ends are the same: its slices are then made once.
@@ -127,11 +117,7 @@ class Extremes:
         return list(self._low[level - 2]), list(self._high[level - 2])
 
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
-        """Minimum and maximum per column, each [columns, series]; NaN where a column has no frame.
-
-        `edges`: in frames [columns + 1]; a frame that a column only touches counts. `end`: the first frame that is not
-        there.
-        """
+        """Minimum and maximum [columns, series] between `edges` in frames, below `end`; NaN where there is no frame."""
         nothing = np.full((len(edges) - 1, len(self._rows[0])), np.nan)
         stop = len(self) if end is None else min(end, len(self))
         if not stop:

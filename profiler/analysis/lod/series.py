@@ -262,7 +262,4 @@ _envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
 
 
 def envelope_of(session: Session) -> Extremes:
-    envelope = _envelopes.get(session)
-    if envelope is None:
-        envelope = _envelopes[session] = Envelope()
-    return envelope.update(session.utterances)
+    return _envelopes.setdefault(session, Envelope()).update(session.utterances)

@@ -176,7 +176,7 @@ class Timeline:
         # By block in order of time: first frame and start.
         self._frames, self._times = Growing(np.float64), Growing(np.float64)
         # Of the last one: frame reached and end.
-        self._reached, self._end_ns = 0.0, 0.0
+        self.reached, self._end_ns = 0.0, 0.0
 
     def follow(self, session: Session) -> None:
         """Take in what the session has read since the last call."""
@@ -223,20 +223,16 @@ class Timeline:
         skip = len(self._frames) > 0
         self._frames.extend(frames[skip:])
         self._times.extend(times[skip:])
-        self._reached = max(float(frames[-1]), self._reached, float((first + blocks["frames"]).max()))
+        self.reached = max(float(frames[-1]), self.reached, float((first + blocks["frames"]).max()))
         self._end_ns = max(float(times[-1]), self._end_ns, float((start + blocks["duration_ns"]).max()))
 
     def ns_at(self, frames: Array | float) -> F64:
         """When frames were decoded, ns of the session's clock; a block lasts until the next one begins."""
-        return _between(frames, self._frames.view, self._times.view, self._reached, self._end_ns)
+        return _between(frames, self._frames.view, self._times.view, self.reached, self._end_ns)
 
     def frames_at(self, ns: Array | float) -> F64:
         """Which frame was decoded at times of the session's clock, with fractions."""
-        return _between(ns, self._times.view, self._frames.view, self._end_ns, self._reached)
-
-    @property
-    def reached(self) -> float:
-        return self._reached
+        return _between(ns, self._times.view, self._frames.view, self._end_ns, self.reached)
 
     @property
     def extent_ns(self) -> tuple[int, int]:

@@ -111,10 +111,7 @@ def roof_of(
     threads: int | None = None,
     cpu: Callable[[], float] | None = None,
 ) -> Roof:
-    """Time `task`, whose one repeat does `amount` operations, moves that many bytes, or is that many calls.
-
-    `threads` and `cpu` as for `rounds`.
-    """
+    """Time `task`, one repeat of which is `amount` operations, bytes or calls; `threads`, `cpu` as for `rounds`."""
     repeats, seconds, disturbed = rounds(task, effort, threads, cpu)
     total = amount * repeats
     slow = seconds[round(SLOW_END * (len(seconds) - 1))]

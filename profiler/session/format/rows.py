@@ -33,8 +33,6 @@ MAX_START_NS: Final = 1 << 62
 
 MAX_JSON: Final = 1 << 24  # Characters; the words of three days. Decoded, JSON may weigh 20 times as much.
 LONGEST_NAME: Final = 1 << 14  # Of names and paths: the longest path, each byte written as \xff
-LONGEST_MARK: Final = schema.LONGEST_MARK
-
 MAX_IDS: Final = 1 << 16  # Spans name stage, lane and epoch in 16 bits
 
 MAX_STAGES: Final = 512
@@ -47,8 +45,6 @@ Words = tuple[tuple[str, Frame, Frame], ...]
 Epochs = tuple[Annotated[int, msgspec.Meta(ge=0, lt=MAX_IDS)], ...]
 Part = dict[str, int | float | str | None]
 Notes = tuple[Annotated[str, msgspec.Meta(max_length=schema.LONGEST_MARK)], ...]
-
-_PAIRS: Final = 2
 
 
 def integer(value: object, what: str) -> int:
@@ -231,7 +227,7 @@ def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
     revision, *fields = _checked(
         "marker",
         row,
-        *(integer, integer, text, partial(text, longest=LONGEST_MARK), integer, count),
+        *(integer, integer, text, partial(text, longest=schema.LONGEST_MARK), integer, count),
         *(_optional(count), _optional(count), _optional(_long_text), _optional(json)),
     )
     return revision, Marker(*fields)
@@ -241,7 +237,7 @@ def peaks(data: object) -> Array:
     """Check the data of a row of `peaks`: int8 [n, 2], empty where there is none."""
     if data is None:
         return np.empty((0, 2), np.int8)
-    if not isinstance(data, bytes) or len(data) % _PAIRS:
+    if not isinstance(data, bytes) or len(data) % 2:
         raise Damaged("the wave form of an utterance has an impossible length")
     return np.frombuffer(data, np.int8).reshape(-1, 2)
 

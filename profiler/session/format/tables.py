@@ -31,13 +31,7 @@ Execute = Callable[[str, Sequence[Any]], object]  # Runs a statement with its va
 
 
 class Blocks:
-    """Appends to `table`(`owner`, end_record, data), records of `record_bytes` each.
-
-    `ends`: how many records each owner has in the file already.
-
-    Against a busy Python thread every statement costs waits for the interpreter lock, so as few as
-    possible are run.
-    """
+    """Appends records to `table` after `ends` by owner, in few statements: each waits for the interpreter lock."""
 
     def __init__(self, table: str, owner: str, record_bytes: int, ends: Mapping[int, int] | None = None) -> None:
         self._insert = f"INSERT INTO {table}({owner}, end_record, data) VALUES (?,?,?)"
@@ -175,10 +169,24 @@ class Tables:
     def write(self, lanes: Sequence[tuple[Any, int]], now: float) -> None:
         """Write everything that has come since the last round, `count` spans of each lane."""
         self.write_partials(now)
-        self._write_registers()
+        for stage in self._recorder.stages[self._stages_written :]:
+            values = (stage.id, text(stage.name), stage.group, to_json(stage.work))
+            self.round.execute("INSERT INTO stage VALUES(?,?,?,?)", values)
+            self._stages_written += 1
+        for stage_id, epoch, cost in self._recorder.costs[self._costs_written :]:
+            law = (stage_id, epoch, to_json(cost.as_dict()))
+            self.round.execute("INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)", law)
+            self._costs_written += 1
         self._samples.append(self.round.execute, self._readings)
         self._readings.clear()
-        self._write_spans(lanes)
+        taken = {lane.id: lane.take(min(count, schema.MAX_BLOCK_RECORDS)) for lane, count in lanes if count}
+        self._spans.append(self.round.execute, taken)
+        for lane, _ in lanes:
+            dropped = lane.dropped
+            if self._lanes_written.get(lane.id) != dropped:
+                about = (lane.id, text(lane.name), text(lane.kind), int(lane.decode), self._spans.end(lane.id), dropped)
+                self.round.execute("INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)", about)
+                self._lanes_written[lane.id] = dropped
 
     def seal(self) -> None:
         self.write_partials(float("inf"))
@@ -206,26 +214,6 @@ class Tables:
                     (REVISION, text(hypothesis), encoded, utterance),
                 )
                 self._partial_due[utterance] = now + len(encoded) / PARTIAL_BYTES_PER_SECOND
-
-    def _write_registers(self) -> None:
-        for stage in self._recorder.stages[self._stages_written :]:
-            values = (stage.id, text(stage.name), stage.group, to_json(stage.work))
-            self.round.execute("INSERT INTO stage VALUES(?,?,?,?)", values)
-            self._stages_written += 1
-        for stage_id, epoch, cost in self._recorder.costs[self._costs_written :]:
-            law = (stage_id, epoch, to_json(cost.as_dict()))
-            self.round.execute("INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)", law)
-            self._costs_written += 1
-
-    def _write_spans(self, lanes: Sequence[tuple[Any, int]]) -> None:
-        taken = {lane.id: lane.take(min(count, schema.MAX_BLOCK_RECORDS)) for lane, count in lanes if count}
-        self._spans.append(self.round.execute, taken)
-        for lane, _ in lanes:
-            dropped = lane.dropped
-            if self._lanes_written.get(lane.id) != dropped:
-                about = (lane.id, text(lane.name), text(lane.kind), int(lane.decode), self._spans.end(lane.id), dropped)
-                self.round.execute("INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)", about)
-                self._lanes_written[lane.id] = dropped
 
     def keep_samples(self, t_ns: int, values: Mapping[str, float | None]) -> None:
         """Keep readings for this round's blocks; None and NaN are left out."""
