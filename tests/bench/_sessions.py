@@ -7,11 +7,13 @@ import queue
 import sqlite3
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
 from profiler.machine.roofs.table import RoofTable
+from profiler.session import writer
 from profiler.session.database import EVERY_SECONDS, checkpoint
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder
@@ -58,12 +60,11 @@ class Stepped(SessionWriter):
         self._steps: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._clock_s = self._checkpointed_s = 0.0
+        writer.time = SimpleNamespace(monotonic=lambda: self._clock_s)  # type: ignore[assignment]
         super().__init__(path, recorder, meta)
+        self._wake = SimpleNamespace(wait=self._wait, set=lambda: self._steps.put(False))  # type: ignore[assignment]
         self._checkpointer.stop()
         self._beside = sqlite3.connect(path, isolation_level=None)
-
-    def monotonic(self) -> float:
-        return self._clock_s
 
     def step(self, now_s: float) -> None:
         """Flush once, as if `now_s` had come."""
@@ -76,10 +77,9 @@ class Stepped(SessionWriter):
 
     def close(self, state: str = "closed") -> None:
         self._beside.close()
-        self._steps.put(False)
         super().close(state)
 
-    def _wait(self) -> None:
+    def _wait(self, seconds: float) -> None:
         self._done.put(True)
         self._steps.get()
 
