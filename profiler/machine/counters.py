@@ -156,7 +156,7 @@ class Group:
             self.availability = self._open(refused)
 
     def read(self) -> tuple[int, ...]:
-        """Return (enabled ns, running ns, values); shared counters ran for less than enabled. ValueError without."""
+        """Return (enabled ns, running ns, values); shared counters run for less than enabled; ValueError if none."""
         if not self.events:
             raise ValueError("no counter is available, so there is none to read")
         return struct.unpack(f"={self._size // 8}Q", self.read_raw())[1:]

@@ -84,7 +84,7 @@ class Comparison:
 
 
 def compare(a: Session, b: Session | None = None, floor: float | None = None) -> Comparison:
-    """Compare two sessions, or the arms of `a`; `floor`: A/A half-width, else by repeats. BadInput without any."""
+    """Compare two sessions, or the arms of `a`; `floor`: A/A half-width, else by repeats; BadInput if none match."""
     if b is None:
         return compare_arms(*arms.arms_of(a), floor=floor)
     return compare_arms(arms.session_arm(a, "A"), arms.session_arm(b, "B"), floor=floor)
