@@ -3,8 +3,6 @@
 Qt is imported at the top on purpose: where it cannot be, the run fails instead of skipping.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

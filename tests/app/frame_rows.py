@@ -1,7 +1,5 @@
 """Rows of a `PerFrame` from arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread

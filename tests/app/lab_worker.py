@@ -3,8 +3,6 @@
 python lab_worker.py [fail] [slow] [lingers FILE]
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

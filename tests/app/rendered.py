@@ -1,7 +1,5 @@
 """Pictures turned back into pixels, to compare what other programs will show with what was drawn."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

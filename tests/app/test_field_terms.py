@@ -1,7 +1,5 @@
 """What people read: the field's terms, and "1 word"."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QWidget
 
 from app.model.desk_snapshot import DeskSnapshot

@@ -34,8 +34,7 @@ CALLS = {
     "setAccessibleName", "setAccessibleDescription", "setWindowTitle", "drawText", "drawStaticText",
     "setLabel", "setLabels", "setTitle", "QAction", "QMenu", "addLegend", "mightBeRichText",
 }  # fmt: skip
-OF_FILES = {("setTitle", "writers.py")}
-"""The title of a PDF, which Qt escapes (see test_pictures)."""
+OF_FILES = {("setTitle", "writers.py")}  # The title of a PDF, which Qt escapes (see test_pictures)
 
 HOSTILE = (
     "<table><tr><td><img src='{0}'><img src='file://{0}'><a href='file://{0}'>a</a>"

@@ -21,8 +21,7 @@ from tests.each import each
 
 RATE = 16000
 FRAMES = 512
-TONES = {0: 1000.0, 1: 3000.0}
-"""Hz in the first and the second half."""
+TONES = {0: 1000.0, 1: 3000.0}  # Hz in the first and the second half
 
 
 def band_of(hertz: float) -> int:

@@ -18,8 +18,7 @@ from profiler.session.reader import Session
 
 FRAMES = 512
 ALL = (0.0, FRAMES * 0.01)
-AT = (100, 300, 500)
-"""Frames at which readings were taken, besides one before the first frame."""
+AT = (100, 300, 500)  # Frames at which readings were taken, besides one before the first frame
 LOAD, BYTES, WATTS = (10.0, 100.0, 50.0, 150.0), (1e9, 2e9, 3e9, 4e9), 25.0
 MB = 1e6
 USED = {"files": 100.0, "libraries": 150.0, "model": 50.0, "graph": 20.0, "frontend": 1.0, "recorder": 4.0}

@@ -256,8 +256,7 @@ def rung(kib: int, gb: float) -> Roof:
     return Roof(BANDWIDTH, "read", "float32", 1, kib << 10, gb * 1e9, gb * 1e9, gb * 1e9, "B/s")
 
 
-LADDER = [rung(16 << i, gb) for i, gb in enumerate((200, 200, 90, 91, 92, 40, 41, 40, 12, 12, 12))]
-"""16 KiB to 16 MiB."""
+LADDER = [rung(16 << i, gb) for i, gb in enumerate((200, 200, 90, 91, 92, 40, 41, 40, 12, 12, 12))]  # 16 KiB to 16 MiB
 CACHES = (32 << 10, 512 << 10, 2 << 20)
 
 

@@ -5,8 +5,6 @@ buttons, axes and what is painted by hand alike), in the coordinates of the oute
 covered by an opaque rectangle of the same widget is not there. What a scroll area cuts off can be scrolled to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The four views in a column over one playhead, and the mouse in them: for tests that draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass

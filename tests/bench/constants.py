@@ -41,8 +41,7 @@ from tests.bench._rounds import LANE, command_line, printing, scored, timed
 INPUTS, OUTPUTS, FRAMES = 512, 512, 16
 LARGE = 2048  # inputs and outputs of weights that no cache near a core keeps, 16 MB
 KEPT = 8  # One weight in KEPT is kept in a sparse layer
-SHARED = (128, 256, 384, 512, 768, 1024)
-"""Outputs of layers of LARGE inputs, that one thread takes or two share."""
+SHARED = (128, 256, 384, 512, 768, 1024)  # Outputs of layers of LARGE inputs, that one thread takes or two share
 OTHER_BYTES = 32 << 20  # these push everything else out of the caches near a core
 WORK_BYTES = 10 << 20  # of the work whose passes are compared
 PASSES, TIMES = 8, 9

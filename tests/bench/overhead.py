@@ -43,8 +43,7 @@ from tests.bench._rounds import Progress, Tree, opened, result, undisturbed
 PRESET = "gmm"
 BLOCKS = {16: 1.01, 1: 1.03}  # frames per block, and the most that time on / time off should be there
 PASSES = 3  # Passes over the files for each of `--repeat`; with ten files and three repeats 90 pairs
-SETTLE_SECONDS = 0.1
-"""Between set-up and decoding, on both sides: the writer has stored stages and costs by then."""
+SETTLE_SECONDS = 0.1  # Between set-up and decoding, on both sides: the writer has stored stages and costs by then
 EVENTS = 1000
 ROUNDS = 25
 SIDES = ("on", "off", "again")

@@ -35,8 +35,7 @@ from tests.graph_fst import fst_of
 
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
-EXTRA_VOCABULARY = 20_000
-"""Compared as well; building its graph, where it is not in the cache, takes half a minute."""
+EXTRA_VOCABULARY = 20_000  # Compared as well; building its graph, where it is not in the cache, takes half a minute
 SAME_COST = 0.02  # nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32
 
 

@@ -43,8 +43,7 @@ SIZES = ((1280, 800), (1920, 1200), (2560, 1440))
 """A small laptop, a desktop and a large one, in points: with `--scale 2` each has two pixels."""
 SWITCHES = ((0.15, "frames.skip", 2), (0.35, "frames.skip", 1), (0.75, "gmm.selection.enabled", True))
 """Share of the files after which a setting changes."""
-LAB, OTHER_LAB = "exp-cost", "call-costs"
-"""The lab with a picture of its page, and another that was run before."""
+LAB, OTHER_LAB = "exp-cost", "call-costs"  # The lab with a picture of its page, and another that was run before
 BEHIND = ("work", "roofline", "utterances", "session")
 LAB_S = 3.0  # measuring time of a lab
 SHOWN_MS = 50

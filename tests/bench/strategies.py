@@ -33,8 +33,7 @@ Settings = dict[str, Value]
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
-MAX_AUDIO_S = 12.0
-"""Speeds are taken on the first files up to this length: some forty configurations take their turns."""
+MAX_AUDIO_S = 12.0  # Speeds are taken on the first files up to this length: some forty configurations take their turns
 AT_ONCE = 8  # configurations audited together: each may hold prepared lists of some 100 MB
 STRATEGIES: dict[str, tuple[str, Settings]] = {
     EXACT: ("", {}),

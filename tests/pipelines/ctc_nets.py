@@ -51,8 +51,7 @@ def _weights(*shape: int, seed: int = 3) -> Array:
     return (np.random.default_rng(seed).normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
 
-Net = tuple[str, Mapping[str, Array]]
-"""The text of a graph, and its weights."""
+Net = tuple[str, Mapping[str, Array]]  # The text of a graph, and its weights
 
 
 def _all_at_once(units: int, x: str, length: str, *, bins_first: bool, softmax: bool) -> Net:

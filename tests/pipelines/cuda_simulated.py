@@ -5,8 +5,6 @@
 CUDA_EXAMPLES=500: 500 random graphs instead of a few. The simulator's arrays check their bounds.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -33,10 +33,8 @@ from profiler.arrays import Array
 FRAMES = (0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64)
 TIED = ((1, 1, 1), (1, 16, 16), (2, 15, 17), (3, 17, 33), (4, 40, 150))
 """Codebooks, densities and senones; 8, 2 and 1 panels of sixteen of them are done by tiles of their own."""
-CONTINUOUS = ((1, 1, 1), (15, 3, 1), (17, 3, 17), (33, 1, 16), (40, 3, 5))
-"""Senones, streams and components."""
-LAYERS = ((1, 1), (15, 40), (16, 17), (64, 64), (65, 33), (129, 65))
-"""Outputs and inputs of a product."""
+CONTINUOUS = ((1, 1, 1), (15, 3, 1), (17, 3, 17), (33, 1, 16), (40, 3, 5))  # Senones, streams and components
+LAYERS = ((1, 1), (15, 40), (16, 17), (64, 64), (65, 33), (129, 65))  # Outputs and inputs of a product
 
 
 def play() -> None:

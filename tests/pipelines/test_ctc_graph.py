@@ -25,8 +25,7 @@ from tests.each import each
 from tests.graph_fst import fst_of
 from tests.pipelines.whole_runs import quiet
 
-OPEN = {"beam": 1000.0, "max_active": 100_000, "min_active": 0}
-"""Nothing is pruned."""
+OPEN = {"beam": 1000.0, "max_active": 100_000, "min_active": 0}  # Nothing is pruned
 TOPOLOGIES = ("standard", "compact", "minimal")
 
 

@@ -74,11 +74,9 @@ class Search:
 
 
 SCORES = np.zeros((16, 3), np.float32)
-DUE = USUAL_TIMES * 100
-"""Blocks until a first replay at a hundredth of the time, of blocks that are all replayed."""
+DUE = USUAL_TIMES * 100  # Blocks until a first replay at a hundredth of the time, of blocks that are all replayed
 PASSES = 4
-SPENT = 2 * (3 + 1 + 1 + 1) * 400
-"""ns: two stages, cold and then hot, until two passes have gained nothing."""
+SPENT = 2 * (3 + 1 + 1 + 1) * 400  # ns: two stages, cold and then hot, until two passes have gained nothing
 
 
 class Rig:

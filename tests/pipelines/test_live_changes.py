@@ -32,8 +32,7 @@ class Slow:
     started: list[int] = field(default_factory=list)
     cancelled: dict[int, threading.Event] = field(default_factory=lambda: defaultdict(threading.Event))
     go: threading.Event = field(default_factory=threading.Event)
-    bad: int = 0
-    """The size that cannot be made."""
+    bad: int = 0  # The size that cannot be made
 
     def needs(self, config: Config) -> Any:
         size = config.frames.codewords

@@ -135,8 +135,7 @@ def test_composition_is_cancelled(monkeypatch):
     assert len(seen) == 2
 
 
-PLUGINS = next(Path("/usr/lib").glob("*/fst/*/olabel_lookahead-fst.so"), None)
-"""Of Debian's libfst22-plugins-base."""
+PLUGINS = next(Path("/usr/lib").glob("*/fst/*/olabel_lookahead-fst.so"), None)  # Of Debian's libfst22-plugins-base
 
 
 @pytest.mark.skipif(

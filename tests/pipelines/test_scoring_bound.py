@@ -175,8 +175,7 @@ def test_the_threads_of_a_pool_end_with_it():
 # -- what kernels read by vectors begins with a cache line -----------------------------------------
 
 
-TRIES = 8
-"""By chance one array of four begins with a line."""
+TRIES = 8  # By chance one array of four begins with a line
 
 MADE: Mapping[str, Callable[[], Array]] = {
     "zeros": lambda: aligned((3, 5)),

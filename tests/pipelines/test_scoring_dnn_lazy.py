@@ -129,8 +129,7 @@ def asking(frames: int, seed: int = 0) -> list[Array]:
     return found
 
 
-Plan = list[tuple[int, dict[str, Any]]]
-"""Frames of a block, and the settings that act from it on."""
+Plan = list[tuple[int, dict[str, Any]]]  # Frames of a block, and the settings that act from it on
 
 
 def expected_rows(whole: Array, active: list[Array], plan: Plan) -> list[Array]:

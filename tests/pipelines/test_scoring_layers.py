@@ -19,8 +19,7 @@ from tests.each import each
 
 LANE = NullLane()
 EXACT = Config()
-NAT = 1e-3
-"""Float32 kernels against each other and against double precision."""
+NAT = 1e-3  # Float32 kernels against each other and against double precision
 
 
 @pytest.fixture(scope="module")

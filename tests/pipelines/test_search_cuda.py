@@ -20,10 +20,8 @@ from tests.pipelines.search_graphs import circle, random_graph, settings
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-REGISTER_FILE = 65_536
-"""32-bit registers of a processor of compute capability 9.0, given out in eights to each thread."""
-MOST_THREADS = 1024
-"""Of a block."""
+REGISTER_FILE = 65_536  # 32-bit registers of a processor of compute capability 9.0, given out in eights to each thread
+MOST_THREADS = 1024  # Of a block
 
 
 def test_the_kernels_in_the_simulator():

@@ -33,8 +33,7 @@ from pipelines.search.graph.wfst import GraphError
 from tests.each import each
 
 LONGEST = 3
-ROUNDING = 0.02
-"""OpenFst compares weights in steps of 1/1024 when it determinises and minimises."""
+ROUNDING = 0.02  # OpenFst compares weights in steps of 1/1024 when it determinises and minimises
 HEADER = "#JSGF V1.0;\ngrammar test;\n"
 
 

@@ -35,8 +35,7 @@ from tests.pipelines.whole_runs import assert_tiled, run
 MS = 1_000_000
 
 CHUNK_MS = 160
-COMPUTE_NS = 7 * MS
-"""Of every chunk on the clock of the test."""
+COMPUTE_NS = 7 * MS  # Of every chunk on the clock of the test
 
 
 def in_chunks(front: FrontEnd, samples: F32, chunk: int) -> F32:

@@ -1,7 +1,5 @@
 """The roofs that need torch: the child that measures them, and what becomes of its failures."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -177,8 +177,7 @@ GRAMMAR: Final = "digits"
 DIGITS: Final = ("run", "--no-profile", "--preset", "gmm", "--set", f"graph.grammar={GRAMMAR}", "--audio", "a.wav")
 LARGE: Final = (-1, 0, 1, 2**31 - 1, -(2**31), 2**30, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, -8388609)
 """Indices of nothing, and floats that are infinite, no number, or the largest."""
-OF_NETS: Final = ("net/HLG.fst", "net/words.txt", "net/lexicon.txt")
-"""What a graph of a CTC net is read or made of."""
+OF_NETS: Final = ("net/HLG.fst", "net/words.txt", "net/lexicon.txt")  # What a graph of a CTC net is read or made of
 NET: Final = (
     *("run", "--set", "model_directory=net", "--audio", SPEECH, "--no-profile", "--json"),
     *("--set", "search.blank_skipping=0.9"),

@@ -138,8 +138,7 @@ def outputs(rng: random.Random) -> Iterator[Attack]:
 # -- settings ------------------------------------------------------------------------------------
 
 ENDLESS: Final = ("loop", "repeat_on_change")
-SHARES: Final = (0.05, 0.15, 0.4, 1.0)
-"""Of the options that are drawn; the others stay as the preset has them."""
+SHARES: Final = (0.05, 0.15, 0.4, 1.0)  # Of the options that are drawn; the others stay as the preset has them
 SOUNDS: Final = ("speech", "noise", "silence", "click")
 
 

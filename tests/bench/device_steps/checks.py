@@ -41,8 +41,7 @@ ON_AN_ACCELERATOR = (
 CLOCK_S = 60.0
 PAIR_EVERY_S = 0.1
 MOST_DRIFT_NS = 5_000  # the largest error of a time that is interpolated between pairs 100 ms apart
-LARGEST_RATE = 30e12
-"""B/s; no device's memory is faster, so that such a figure is a mistake of the measurement."""
+LARGEST_RATE = 30e12  # B/s; no device's memory is faster, so that such a figure is a mistake of the measurement
 
 
 def identity(task: Task) -> Result:

@@ -32,8 +32,7 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
 }
 SMALL: dict[str, Any] = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
 ROUNDING = 1e-6
-MOST_OVERHEAD = 0.03
-"""Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
+MOST_OVERHEAD = 0.03  # Of the wall time, in each combination: time that no stage covers, and the recording of a device
 MOST_REASONS = 6  # that a sentence names
 LARGEST = 2 << 20  # bytes of the session that is kept
 Choice = dict[str, str]

@@ -37,8 +37,7 @@ PRESETS = ("gmm", "dnn")
 SEARCH_GOALS = {1: 250.0, 256: 20_000.0}
 """Times real time by utterances at once, of the search alone: Kaldi's CUDA decoder does 16 500 to 24 900 on a V100."""
 DECODING_GOALS = {1: 200.0, 256: 10_000.0}  # the same of scoring and search
-SAME_COST_NAT = 1e-3
-"""Of paths over some hundred frames: the last bits of costs that are summed in the same order."""
+SAME_COST_NAT = 1e-3  # Of paths over some hundred frames: the last bits of costs that are summed in the same order
 MOST_STAMPS = 0.02  # of the search's time, that its stamps may take
 NO_SPEED = "a simulator says nothing of speed"
 
