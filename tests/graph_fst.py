@@ -46,9 +46,6 @@ def loopless_of(graph: Graph) -> Fst:
     )
 
 
-# -- what a search over the graph of a CTC net found -----------------------------------------------
-
-
 Segments = list[tuple[int, int]]
 """Units and blanks of a path, each with its first frame; blanks at the beginning left out."""
 

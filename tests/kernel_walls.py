@@ -24,8 +24,6 @@ from profiler.recording.layout import AT, DROPPED, LEFT, N_LENT, OPEN, SLOT
 from tests.kernel_exercises import EXERCISES, SIZES, Walls, runs
 from tests.search_walls import PLANTED, loud, search
 
-# -- features, models, alignment -------------------------------------------------------------------
-
 
 @runs(frontend, "remove_noise", "cepstra", "normalise")
 def features(walls: Walls) -> None:
@@ -119,9 +117,6 @@ def alignment(walls: Walls) -> None:
             assert frames < states or (np.diff(path) >= 0).all()
 
 
-# -- the labs --------------------------------------------------------------------------------------
-
-
 @runs(timed, "strided")
 def accesses(walls: Walls) -> None:
     """Strides that divide the data: of one value, of all, and between; less than a round and several."""
@@ -159,8 +154,6 @@ def products(walls: Walls) -> None:
             for loop in (timed.plain, timed.unrolled):
                 loop(weight, walls(np.ones(n), np.float32), walls.empty(outputs, np.float32))
 
-
-# -- the profiler ----------------------------------------------------------------------------------
 
 OVER_TWO = ("fma_vector", "exp_loop", "log_loop", "exp_vector", "log_vector")
 

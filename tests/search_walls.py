@@ -192,9 +192,6 @@ def back_pointers(walls: Walls) -> None:
             assert NOBODY == -1
 
 
-# -- graphs as they are made -----------------------------------------------------------------------
-
-
 @runs(_arcs, "count", "reach")
 def arcs(walls: Walls) -> None:
     """Arcs of no state, of one, and of some; files of them, whole and cut short."""
@@ -326,9 +323,6 @@ def composition(walls: Walls) -> None:
         records = walls(np.zeros((n_kept + 1, 4)), np.int32), walls(np.zeros((m_kept, 4)), np.int32)
         _compose.pack(kept, number, states, arcs, *records, *(record.view(np.float32) for record in records))
         assert records[0][-1, 0] == m_kept
-
-
-# -- faults that are planted -----------------------------------------------------------------------
 
 
 def _short(walls: Walls, spoil: Callable[[layout.Arrays], layout.Arrays]) -> None:

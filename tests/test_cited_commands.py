@@ -67,9 +67,6 @@ def test_constants_of_speech_that_is_not_there(monkeypatch, tmp_path, capsys):
     assert "there is no" in capsys.readouterr().err
 
 
-# -- names and docstrings use standard terms -------------------------------------------------------
-
-
 WORDS = {
     "told": "reported, known", "asked": "requested", "beside": "next to, with", "heard": "hypothesis",
     "by heart": "warm", "so many": "N", "gone through": "visited", "moments": "samples", "as set": "overrides",
@@ -118,9 +115,6 @@ def test_the_odd_words_of_each_room_only_become_fewer():
             rooms["/".join(file.relative_to(ROOT).parts[:-1][:2])] += odd_words(file)
     more = {room: sorted(words) for room, words in rooms.items() if len(words) > most.get(room, 0)}
     assert not more, "\n".join(f"{room}: {words}" for room, words in more.items())
-
-
-# -- the profiler could profile any staged pipeline ------------------------------------------------
 
 
 ROOT_SPEECH = Path(str(profiler.__file__)).parent

@@ -89,9 +89,6 @@ def test_all_that_the_x11_plugin_of_qt_loads_is_probed():
     assert loaded - {"libxcb-util.so.1"} <= set(probed())
 
 
-# -- every module that is started with `python -m` prints its usage for --help ---------------------
-
-
 def started_modules() -> list[str]:
     """The modules of the program that do something when they are started, as `python -m` names them."""
     found = []
@@ -141,8 +138,6 @@ def test_what_a_module_does_not_take_is_refused(names, arguments, capsys):
     assert ended.value.code == 2
     assert "usage: python -m pipelines.some" in capsys.readouterr().err
 
-
-# -- modules that load little ----------------------------------------------------------------------
 
 LIGHT = {
     "import profiler.spans": "numba torch psutil sqlite3 msgspec scipy PySide6 statistics",

@@ -99,9 +99,6 @@ def trials(study: Study) -> Table:
     return Table("Trials of the sweep", [*headers, "RTF", "state", "remark"], rows)
 
 
-# -- the front as a chart ------------------------------------------------------------------------
-
-
 def other_objective(study: Study) -> str | None:
     """The first objective other than time; None without one."""
     return next((name for name in study.objectives if name != TIME), None)
@@ -155,9 +152,6 @@ def places(study: Study) -> tuple[Mapping[int, float], Mapping[int, float]]:
 
 def _short(chosen: Mapping[str, Value]) -> str:
     return "\n".join(f"{key.rpartition('.')[2]} {value_text(value)}" for key, value in chosen.items())
-
-
-# -- the importance of settings ------------------------------------------------------------------
 
 
 def importance_chart(study: Study) -> Chart:

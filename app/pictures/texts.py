@@ -105,9 +105,6 @@ def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTe
     return PictureTexts(headline, tuple(one_line(line, MAX_CAPTION) for line in lines), origin)
 
 
-# -- settings --------------------------------------------------------------------------------
-
-
 def _in_force(session: Session, first: int, end: int) -> list[ConfigEpoch]:
     """The settings in force in frames [first, end), in their order; the last are those at the cursor."""
     last = settings_before(session, end)
@@ -168,9 +165,6 @@ def _settings_line(read: Read, preset: str, changes: str, extent: Extent) -> str
     return joined(f"{title}: {said}", changes and tr("changed: {0}").format(changes))
 
 
-# -- headline --------------------------------------------------------------------------------
-
-
 def _title(session: Session) -> str:
     name = str(session.meta.get("preset") or "")
     if name not in presets.names():
@@ -212,9 +206,6 @@ def _figures(snapshot: Snapshot) -> tuple[Figure, ...]:
         scope = tr("{0}; {1} of {2} utterances have a transcript").format(scope, *of)
     wer = ("–", "") if rate is None else (f"{100 * rate:.1f} %", scope)
     return Figure(tr("RTF"), rtf_text(found.rtf), found.scope.text), Figure(found.errors.name, *wer)
-
-
-# -- caption ---------------------------------------------------------------------------------
 
 
 def _drift(session: Session) -> str:

@@ -136,9 +136,6 @@ def _length(link: Link, name: str, promised: int, there: int, *, empty: bool = F
     return max(min(promised, there), 0)
 
 
-# -- containers of chunks ---------------------------------------------------------------------------
-
-
 class _Form(NamedTuple):
     """How the chunks of a container are written."""
 
@@ -236,9 +233,6 @@ def _wav_head(n: int, form: _Form, about: dict[bytes, bytes]) -> bytes:
             body += kind + struct.pack(f"{order}I", len(chunk)) + chunk + b"\0" * (len(chunk) & 1)
     body += b"data" + struct.pack(f"{order}I", min(n, most))
     return (b"RIFF" if order == "<" else b"RIFX") + struct.pack(f"{order}I", min(len(body) + n, most)) + body
-
-
-# -- the others -------------------------------------------------------------------------------------
 
 
 def _au(data: Content, at: int) -> Link | None:

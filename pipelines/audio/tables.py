@@ -78,9 +78,6 @@ def _time(text: TextFile, line: int, fields: Fields, names: Sequence[str]) -> fl
     return seconds(text, line, value) if value and value not in ("-1", "-1.0") else None
 
 
-# -- a table with a header -------------------------------------------------------------------------
-
-
 def header(line: str) -> tuple[str, list[str]] | None:
     """What separates the columns of a table, and their names, by its first line; None if it names no file and text."""
     for delimiter in DELIMITERS:
@@ -141,8 +138,6 @@ def _quoted(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     except csv.Error as error:
         raise text.error(number, f"this is not CSV: {error}.") from None
 
-
-# -- manifests of JSON ------------------------------------------------------------------------------
 
 _BEGINNING: Final = re.compile(r'(?:\[\s*)?\{\s*(?:"|$)|\[\s*$')
 

@@ -133,8 +133,6 @@ def _format(text: TextFile) -> Format:
     return form
 
 
-# -- words, and behind them the name of the file ----------------------------------------------------
-
 _NAMED = re.compile(r"\s*(?P<text>.*?)\s*\((?P<name>[^()\s]+)\)\s*")
 _SENTENCE = re.compile(r"</?s>")
 
@@ -154,9 +152,6 @@ _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 def _first_of_each(text: str) -> str:
     """Choose the first of alternatives as NIST writes them: `{ it is / it's / @ }`, where @ is nothing."""
     return _ALTERNATIVES.sub(lambda match: match[1].partition("/")[0].replace("@", "").strip(), text)
-
-
-# -- NIST's tables of times -------------------------------------------------------------------------
 
 
 def _is_stm(lines: Sequence[str]) -> bool:
@@ -210,9 +205,6 @@ def _ctm(text: TextFile) -> Iterator[Row]:
         where = Part(channel_of(text, number, channel))
         name = f"{file}-{channel}" if channels[file] > 1 else ""
         yield Row(file, said.replace("@", "").strip(), number, part=where, name=name)
-
-
-# -- Kaldi ------------------------------------------------------------------------------------------
 
 
 def _kaldi(text: TextFile) -> Iterator[Row]:
@@ -270,9 +262,6 @@ def _wav_scp(scp: TextFile) -> dict[str, str | None]:
             raise scp.error(number, wrong)
         found[name] = None if wrong else place
     return found
-
-
-# -- all of them ------------------------------------------------------------------------------------
 
 
 class Format(NamedTuple):

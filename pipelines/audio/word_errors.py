@@ -208,9 +208,6 @@ def total(pairs: Iterable[tuple[str | None, str]]) -> Count:
     return sum((each for each in found if each is not None), Count())
 
 
-# -- of utterances whose errors were counted when they were decoded ---------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
     """Word errors of some utterances; `rate` is None where nothing is known of what was said.

@@ -5,8 +5,6 @@ import numpy as np
 
 from profiler.arrays import F32, I64, U32
 
-# -- access-orders --------------------------------------------------------------------------------
-
 
 @numba.njit(cache=True, nogil=True)
 def strided(values: U32, stride: int, state: I64, accesses: int) -> np.int64:
@@ -32,9 +30,6 @@ def strided(values: U32, stride: int, state: I64, accesses: int) -> np.int64:
     return total
 
 
-# -- call-costs -----------------------------------------------------------------------------------
-
-
 @numba.njit(cache=True, nogil=True)
 def add(a: F32, b: F32, out: F32) -> None:
     """out = a + b over float32 [n]."""
@@ -58,9 +53,6 @@ def chain(start: np.uint64, steps: int) -> np.uint64:
         x ^= x >> np.uint64(7)
         x ^= x << np.uint64(17)
     return x
-
-
-# -- matrix-orders: square float32 matrices [n, n] in C order; `out` is overwritten ------------------
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
@@ -120,7 +112,6 @@ def in_blocks(a: F32, b: F32, out: F32, block: int) -> None:
                         row[j] += factor * other[j]
 
 
-# -- simd-int8 ------------------------------------------------------------------------------------
 # Weights float32 [outputs, inputs] and x [inputs] in C order; `out` [outputs] is overwritten. The compiler may fuse a
 # multiplication with an addition, and neither reorder additions nor use vectors.
 

@@ -135,9 +135,6 @@ def _parts_of(file: Path, row: Row, choice: Audio) -> Iterator[tuple[str, audio.
         yield ending, placed, "" if ending else row.text
 
 
-# -- rows and files --------------------------------------------------------------------------------
-
-
 def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, list[Row]], list[str]]:
     """The rows of each file in their order, and notes on those that are of no use."""
     meant = _Files(files)
@@ -222,9 +219,6 @@ def _note(rows: Sequence[Row], what: str) -> str:
     more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     one = len(rows) == 1
     return f"{counted(len(rows), 'row', 'rows')} of the transcripts name{'s' * one} {what}: {first}{more}"
-
-
-# -- names -----------------------------------------------------------------------------------------
 
 
 def _distinct(files: Sequence[Path]) -> dict[Path, str]:

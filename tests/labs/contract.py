@@ -68,9 +68,6 @@ class Contract:
         yield from ((IMPOSSIBLE, changes) for changes in self.impossible)
 
 
-# -- times and trainings as labs might have measured them ------------------------------------------
-
-
 ROUNDS, SEGMENTS = 12, 24
 NOISE = 0.01
 LOUD = 1.5  # A spread as large as the times: no difference of some percent is seen in it

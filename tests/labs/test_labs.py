@@ -148,9 +148,6 @@ def test_a_strangers_fact_is_no_lab(fact):
     assert record.read({"lab": fact}) is None
 
 
-# -- how an interval decides on a claim ------------------------------------------------------------
-
-
 BOUND = 1.5
 
 
@@ -185,9 +182,6 @@ def test_an_interval_decides_where_all_of_it_lies_on_one_side(low, high, least, 
 )
 def test_the_worst_part_of_a_claim_decides(parts, verdict):
     assert all_of(*parts) == verdict
-
-
-# -- sweeps ----------------------------------------------------------------------------------------
 
 
 class Calls:

@@ -131,9 +131,6 @@ LAYOUTS: Mapping[str, tuple[Callable[[int], Net], Mapping[str, str]]] = {
 }
 
 
-# -- a small CTC net's units -----------------------------------------------------------------------
-
-
 UNITS = Units(("<blank>", "a", "b", "c", "<wb>"), 0, 4)
 WORDS = {"ab": ["a b"], "a": ["a"], "aa": ["a a"], "cab": ["c a b", "c b"], "bc": ["b c"], "bee": ["b"], "be": ["b"]}
 """Homophones, words that begin others, one that doubles a unit, one with an alternative."""

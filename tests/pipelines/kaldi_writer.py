@@ -236,9 +236,6 @@ def write_triphones(folder: Path, names: Mapping[int, str], seed: int = 1) -> Pa
     return folder
 
 
-# -- HCLG of a few words over monophones -----------------------------------------------------------
-
-
 def hclg(model: TransitionModel, words: Mapping[str, Sequence[int]], silence: int) -> Fst:
     """`words`: pronunciations as phones; labels are transition-ids and places in `words` from 1 on.
 

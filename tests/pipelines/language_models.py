@@ -85,9 +85,6 @@ def write_dictionary(dictionary: Dictionary, path: Path) -> None:
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-# -- random grammars -------------------------------------------------------------------------------
-
-
 Sentences = dict[tuple[str, ...], float]
 
 

@@ -46,9 +46,6 @@ def likely_features(model, n, seed=0):
     return np.stack(streams, 1).reshape(n, 39).astype(np.float32)
 
 
-# -- gaussian selection in double precision --------------------------------------------------------
-
-
 NAT = 1e-3
 SOME = {"gmm.selection.codewords": 16, "gmm.selection.threshold": 0.8, "gmm.selection.expand": 5}
 METHODS = ("top-n", "last-top-n", "vq", "vq-tree", "vq-table", "clusters")

@@ -115,9 +115,6 @@ def test_only_what_is_chosen_is_compiled(quick, monkeypatch):
         scorer.COMPILED.clear()
 
 
-# -- requests from a person's hands reach the decode loop ------------------------------------------
-
-
 def test_requests_keep_their_order_and_the_frame_they_were_made_at():
     control = Control()
     control.frame = 7

@@ -219,9 +219,6 @@ def test_a_bad_preset_file_is_refused_in_a_short_sentence(tmp_path, content, say
     assert len(str(refusal.value)) < 600
 
 
-# -- presets that belong together ------------------------------------------------------------------
-
-
 LADDER, SMALLER = "The ladder", "Compressed nets"
 
 
@@ -269,9 +266,6 @@ def test_a_file_of_ones_own_may_belong_to_a_group(tmp_path):
     assert (preset.group, preset.step, preset.after) == ("Mine", 2, "gmm")
     assert preset.config.block == 4
     assert "mine" not in presets.names()
-
-
-# -- old names mean what they meant, wherever a setting or a session comes in -----------------------
 
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"

@@ -117,9 +117,6 @@ def test_mixtures_have_laws_that_count_what_the_spans_record(models, families, k
         assert (costs["score.gaussians"].threads, costs["score.lazy"].threads) == (2, 1)
 
 
-# -- what the laws of nets and of the front end count ----------------------------------------------
-
-
 WAYS = [*(Dnn(product=name) for name in PRODUCTS), Dnn(dtype="int8")]
 
 
@@ -191,9 +188,6 @@ def test_more_heads_are_more_calls():
 def test_stages_of_the_front_end_have_laws():
     for p in (FeatureParameters(), FeatureParameters(remove_noise=True, remove_dc=True)):
         assert not any(cost.is_empty for cost in Mfcc(p).costs().values())
-
-
-# -- what the laws of the search count -------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -58,9 +58,6 @@ def noise(seconds: float, rate: int = 16_000) -> F32:
     return (0.1 * drawn).clip(-1, 1).astype(np.float32)
 
 
-# -- the net of hama -------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def hama() -> CtcFrontEnd:
     return front_end_of()
@@ -134,9 +131,6 @@ def test_without_the_package_one_sentence_says_what_installs_it(monkeypatch):
     monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match=r"pip install 'asrscope\[ctc\]'"):
         opening.open_model(of())
-
-
-# -- layouts of sherpa-onnx ------------------------------------------------------------------------
 
 
 def fbank(fbank: Fbank, samples: F32) -> F32:
@@ -281,9 +275,6 @@ def test_a_folder_chooses_the_model_and_its_scale(tmp_path):
     assert (config.model, config.search.acoustic_scale, config.search.insertion_penalty) == ("ctc", 1.0, 0.0)
 
 
-# -- strangers' graphs -----------------------------------------------------------------------------
-
-
 def damaged(folder: Path, change: Callable[[Any], None]) -> Path:
     import onnx
 
@@ -355,9 +346,6 @@ def test_the_process_that_reads_a_strangers_net_can_be_cancelled(tmp_path, monke
     (folder / "model.onnx").write_bytes(b"\x00" * 64)
     with pytest.raises(BadInput, match="is not a whole ONNX file"):
         files.load(str(folder))
-
-
-# -- what a net consists of ------------------------------------------------------------------------
 
 
 def test_blocks_are_the_outermost_numbered_parts_that_have_parts():

@@ -122,9 +122,6 @@ def test_silence_is_what_the_net_takes_for_blank_at_the_end(graph, block):
     assert made.silence == 2 * 9
 
 
-# -- runs with a CTC net ---------------------------------------------------------------------------
-
-
 NUMBERS = "04-kal16-numbers.flac"
 
 

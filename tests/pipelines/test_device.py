@@ -117,9 +117,6 @@ def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch):
     assert "torch does not start" in found["torch-cpu"].reason
 
 
-# -- the processor in a device's place -----------------------------------------------------------
-
-
 def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order():
     here = HostDevice()
     gate, seen = threading.Event(), []
@@ -178,9 +175,6 @@ def test_a_program_that_ends_under_work_ends_like_any_other():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-# -- what it takes to be used ------------------------------------------------------------------
 
 
 @pytest.mark.slow

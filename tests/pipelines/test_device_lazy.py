@@ -134,9 +134,6 @@ def test_buffers_used_again_too_early_show(tied, features, monkeypatch):
     assert not all(np.array_equal(each, expected) for each in found)
 
 
-# -- search ----------------------------------------------------------------------------------------
-
-
 def decode_together(device: LazyDevice, graph: Any, batches: list[Array], lane: Any = LANE) -> list[Any]:
     """Decode utterances of unlike lengths together, in blocks of 4 frames; return words and costs."""
     recorder = Recorder()
@@ -197,9 +194,6 @@ def test_whatever_the_search_waits_for_is_no_work_of_the_host():
     for span in spans[spans["stage"] == recorder.stage_id("search.launch")]:
         begin, end = span["start_ns"], span["start_ns"] + span["duration_ns"]
         assert not any(begin < until and since < end for since, until in waited)
-
-
-# -- what a device does for the first time happens before it counts --------------------------------
 
 
 BLOCK_COLD = 8

@@ -125,9 +125,6 @@ def test_what_tells_homophones_and_beginnings_apart(prons):
     assert lexicon.disambiguate(prons) == prefixes_one_by_one(prons)
 
 
-# -- JSGF files and lists of phrases ---------------------------------------------------------------
-
-
 HEADER = "#JSGF V1.0;\ngrammar test;\n"
 
 
@@ -279,9 +276,6 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
     assert ("forward",) not in found
     (rule,) = phrases.read(path).rules.values()
     assert isinstance(rule, Repeat)
-
-
-# -- what a graph takes from dictionaries, language models and grammars ----------------------------
 
 
 PLAIN = "go G OW\nforward F AO R W ER D\nten T EH N\nmeters M IY T ER Z\n"

@@ -276,9 +276,6 @@ def test_phones_of_five_states_are_refused_by_that_name(form, tmp_path):
         sphinx.load(folder)
 
 
-# -- features of Kaldi models ----------------------------------------------------------------------
-
-
 PLAIN = KaldiFeatures(use_energy=False, norm_means=False)
 
 

@@ -72,9 +72,6 @@ def test_a_run_hears_and_scores_the_same_with_replays(quick, short, tmp_path, mo
     assert heard[0] == heard[1]
 
 
-# -- lazy scoring in the decode loop ---------------------------------------------------------------
-
-
 def run_lazy(files: list[Path], out: Path | None = None, **changes: Any) -> Outcome:
     return whole_runs.run(assign(whole_runs.QUICK, changes), files, out)
 
@@ -127,9 +124,6 @@ def test_a_lazy_block_leaves_one_span_a_stage_with_the_senones_computed_and_look
     assert work["score.lazy"]["weights"] < 0.5 * active * 3 * 128
     assert 0.01 < active / (frames * 5126) < 0.9
     assert work["score.gaussians"]["gaussians"] == frames * 42 * 3 * 128
-
-
-# -- whole runs with scoring -----------------------------------------------------------------------
 
 
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000}

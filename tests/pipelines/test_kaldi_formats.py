@@ -263,9 +263,6 @@ def test_a_file_cut_anywhere_is_refused(tmp_path, name):
     refused_where_cut(kaldi.load, writer.write_model(tmp_path), name)
 
 
-# -- scores of Kaldi models against their mixtures written out in float64 --------------------------
-
-
 def exact(path: Path, features: np.ndarray, best: bool = False) -> np.ndarray:
     """ln p of each frame by each pdf, f64 [frames, pdfs], from the file; with `best` of its best Gaussian alone."""
     reader = Reader.of(path)

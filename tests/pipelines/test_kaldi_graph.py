@@ -154,9 +154,6 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared
     assert len(words) > 1
 
 
-# -- graphs compiled from a model's tree: least costs against HMMs strung together by hand -----------
-
-
 PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
 QUIET = ["sil", *(f"sil_{place}" for place in "BEIS")]
 PLACED = dict(enumerate([*QUIET, *(f"{name}_{place}" for name in "abcd" for place in "BEIS")], start=1))

@@ -277,9 +277,6 @@ def test_doubled_n_grams_and_probabilities_above_1_are_read_and_said(tmp_path):
     assert model.notes[1].startswith("1 1-gram of the language model with a probability above 1, taken")
 
 
-# -- sums, conditioning, pruning --------------------------------------------------------------------
-
-
 MODELS = st.builds(
     random_model,
     seed=st.integers(0, 10_000),

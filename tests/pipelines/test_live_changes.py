@@ -133,9 +133,6 @@ def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence():
     assert not control.has_requests
 
 
-# -- in a real run ------------------------------------------------------------------------------------
-
-
 def join_preparing(person: Person) -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("preparing"):

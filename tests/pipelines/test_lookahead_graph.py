@@ -40,9 +40,6 @@ def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:
         assert found[pair] == pytest.approx(weight, abs=within), pair
 
 
-# -- reading ---------------------------------------------------------------------------------------
-
-
 @each("seed", range(6))
 def test_language_models_of_every_kind_are_read(tmp_path, seed):
     model, g = made.random_contexts(seed, order=2 + seed % 3), made.random_g(seed)
@@ -72,9 +69,6 @@ def test_look_ahead_data_are_read(tmp_path, seed):
         labels = set().union(*sets) - {int(hcl.olabel.max()) + 1}
         assert labels == expected[state] - {made.NO_LABEL}
         assert ahead.final[state] == (made.NO_LABEL in expected[state])
-
-
-# -- composition -----------------------------------------------------------------------------------
 
 
 @each("seed", range(20))
@@ -160,9 +154,6 @@ def test_files_and_paths_are_openfsts(tmp_path, seed):
     g, _ = lookahead.read_g(tmp_path / "Gr.fst")
     # OpenFst rounds the weights that it takes ahead to 1/1024.
     assert_same_paths(arcs_of(composition.compose(hcl, ahead, g)), openfst.read(tmp_path / "HCLG.fst"), 0.02)
-
-
-# -- folders ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

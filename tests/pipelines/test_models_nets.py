@@ -176,9 +176,6 @@ def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_p
     refusal(r"docs/nets\.md says what stands in it", nets.read_card, tmp_path / "other.json")
 
 
-# -- smaller nets hold what they should of the larger one ------------------------------------------
-
-
 SHAPE_SHRINK = (Layer(40), Layer(30), Layer(12, relu=False))
 
 

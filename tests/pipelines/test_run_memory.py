@@ -137,9 +137,6 @@ def test_a_run_over_looped_speech_has_no_growth(short, monkeypatch):
         assert slope[1] <= 1.0, name
 
 
-# -- what a run measures apart from its stages -----------------------------------------------------
-
-
 class MeasuredRig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = FakeClock(10**9)

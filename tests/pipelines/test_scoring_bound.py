@@ -69,9 +69,6 @@ def test_every_thread_has_a_range_of_its_own(threads):
         assert pool.threads == len(pool.ranges)
 
 
-# -- threads that share a piece of work ------------------------------------------------------------
-
-
 RANGES: list[Range] = [(0, 2), (2, 5), (5, 9)]
 
 
@@ -172,9 +169,6 @@ def test_the_threads_of_a_pool_end_with_it():
     wait_until(lambda: not own & others())
 
 
-# -- what kernels read by vectors begins with a cache line -----------------------------------------
-
-
 TRIES = 8  # By chance one array of four begins with a line
 
 MADE: Mapping[str, Callable[[], Array]] = {
@@ -192,9 +186,6 @@ def _begins_with_a_line(array: Array) -> bool:
 def test_what_is_made_for_kernels_begins_with_a_line(make):
     kept = [make() for _ in range(TRIES)]
     assert all(map(_begins_with_a_line, kept))
-
-
-# -- the exponential of scoring --------------------------------------------------------------------
 
 
 SIZE = 2048

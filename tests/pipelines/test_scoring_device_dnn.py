@@ -130,9 +130,6 @@ def test_operations_are_those_that_torch_counts(made):
     assert total == counter.get_total_flops()
 
 
-# -- what is recorded ------------------------------------------------------------------------------
-
-
 def test_bytes_of_every_move(tmp_path, model, on_device):
     features = np.zeros((16, 39), np.float32)
     # Each block brings its context: two frames before, three after.
@@ -165,9 +162,6 @@ def test_every_stage_has_a_law_or_a_reason(model, on_device, features):
     assert {SPLICE_STAGE, OUTPUT_STAGE, "score.layer 3"} <= seen
     for kind in (model, derived.untied(model, 8)):
         check_laws(ON_DEVICE, kind, likely_features(kind, 8))
-
-
-# -- devices that are too small, and what cannot be ------------------------------------------------
 
 
 def test_full_memory_in_the_midst_goes_on_on_the_processor(model, features, expected, on_device, monkeypatch):
@@ -231,9 +225,6 @@ def test_a_graph_is_refused_in_one_sentence(on_device, model, monkeypatch):
     monkeypatch.setattr(dnn, "read", lambda *_: object())
     with pytest.raises(ModelError, match=r"computes a net layer by layer.*choose device = cpu"):
         make(on_device, model)
-
-
-# -- the device's scorer ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -312,9 +303,6 @@ def test_a_block_begun_under_other_settings_is_scored_again(model, features_gmm,
     scorer.ahead(features_gmm[8:], 38, LANE)
     scorer.reset()
     assert np.abs(scorer.score(features_gmm[3:9], 51, LANE) - expected_gmm[3:9]).max() < 1e-3
-
-
-# -- what is recorded ------------------------------------------------------------------------------
 
 
 def test_categories_add_up_and_the_waits_are_charged_to_what_ran(tmp_path, model):

@@ -103,9 +103,6 @@ def test_a_processor_without_the_byte_product_computes_the_same(pairs):
     assert not out[:, rows.ROWS :].any()
 
 
-# -- in the scorer: blocks, ends of utterances, live changes -------------------------------------
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Any]:
     """A net that is quick, and the configuration that names it."""

@@ -59,9 +59,6 @@ def in_blocks(scorer: Any, features: Array, block: int) -> Array:
     return np.concatenate([scorer.score(part, at, LANE).copy() for at, part in blocks(scorer, features, block)])
 
 
-# -- which frame a score comes from -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("skip", [2, 3, 4])
 @pytest.mark.parametrize("block", [1, 5, 16])
 @pytest.mark.parametrize("rule", ["copy", "multi-frame"])
@@ -78,8 +75,6 @@ def test_skipped_frames_to_the_end_of_every_utterance(base, made, rule, block, s
             expected = heads[behind if rule == "multi-frame" else 0][t - behind]
             assert np.abs(row - expected).max() < NAT
 
-
-# -- changes ------------------------------------------------------------------------------------------
 
 CHANGES: list[dict[str, Any]] = [
     {"dnn.product": "blas"},
@@ -186,8 +181,6 @@ def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base):
     assert names <= set(scorer.costs())
 
 
-# -- shipped nets, and what cannot be ----------------------------------------------------------------
-
 DNN = presets.load("dnn").config
 
 
@@ -237,9 +230,6 @@ def test_what_cannot_be_says_why(tmp_path):
         check(assign(DNN, {"frames.rule": "multi-frame", "dnn.senones": "active"}))
     with pytest.raises(ConfigError, match="acts only with model = ptm, continuous or single"):
         check(assign(DNN, {"frames.rule": "conditional"}))
-
-
-# -- in a real run ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -228,9 +228,6 @@ def rounded(made: Any, x: Array) -> Array:
     return x
 
 
-# -- products of 8-bit integers --------------------------------------------------------------------
-
-
 MAX_ROWS = 2 * FRAMES + 5
 
 
@@ -304,9 +301,6 @@ def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkey
     """Of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: LLVM ends the process at an instruction that the target lacks."""
     monkeypatch.setattr(config, "CPU_FEATURES", features)
     assert has_feature("avx2") == wanted
-
-
-# -- products of the weights that are not zero against float64 -------------------------------------
 
 
 def test_only_what_is_there_is_stored_and_counted():

@@ -162,9 +162,6 @@ def test_top_4_agrees_with_pocketsphinx_on_synthetic_speech(model, bundled_speec
     check_against_pocketsphinx(model, min(bundled_speech.glob("*.flac")), tmp_path)
 
 
-# -- continuous-density scores against the definition in double precision --------------------------
-
-
 def test_scores_of_the_untied_model(untied):
     features = likely_features(untied, 21)
     scores = build_scorer(EXACT, untied).score(features, 0, LANE)

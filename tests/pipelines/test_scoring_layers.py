@@ -61,9 +61,6 @@ def taking_turns(scorer, features, active, block):
     return np.array(rows)
 
 
-# -- frame layer --------------------------------------------------------------------------------
-
-
 class Numbers:
     """A codebook for frames that say their codeword themselves."""
 
@@ -139,9 +136,6 @@ def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, feature
         np.testing.assert_array_equal(some, exact_scores[source[at : at + len(some)]])
 
 
-# -- GMM layer: asked ---------------------------------------------------------------------------
-
-
 def test_requested_scores_are_exact(scorer, features, exact_scores, model):
     active = asking(len(features), model.n_senones)
     rows = taking_turns(configured(scorer, gmm__senones="active"), features, active, 16)
@@ -183,9 +177,6 @@ def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rul
     else:
         rows = made.score(bad, 0, LANE)
     assert np.isfinite(rows).all()
-
-
-# -- GMM layer: context-independent senones first -------------------------------------------------
 
 
 def test_the_parent_is_the_senone_of_the_same_phone_and_state_without_context(model):
@@ -255,9 +246,6 @@ def test_the_cap_counts_active_senones(scorer, features, exact_scores, model):
         for t, needed in enumerate(active):
             expected, _, _ = backed_off(model, exact_scores[t], 15.0, cap, needed)
             np.testing.assert_allclose(rows[t][needed], expected, atol=NAT)
-
-
-# -- all of it --------------------------------------------------------------------------------------
 
 
 def test_work_counts_say_what_was_done(model, features):

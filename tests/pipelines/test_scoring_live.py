@@ -139,9 +139,6 @@ def test_gemm_counts_equal_those_of_torch(model):
     assert ours == pytest.approx(mixtures.get_total_flops(), rel=1e-12)
 
 
-# -- a block scored again --------------------------------------------------------------------------
-
-
 SOME = {"gmm.selection.codewords": 16, "frames.codewords": 16, "gmm.selection.expand": 5}
 LAYERS: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -196,9 +196,6 @@ def test_a_full_disk_is_said_with_the_folder(recipe, tmp_path, cache, monkeypatc
     assert "set ASRSCOPE_CACHE" in said
 
 
-# -- the child that builds -------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_second_time_comes_from_the_cache(recipe, cache):
     steps, again = [], []

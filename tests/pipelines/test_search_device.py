@@ -42,9 +42,6 @@ def scores(spoken_scores) -> np.ndarray:
     return spoken_scores[-1]
 
 
-# -- on a real graph -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("beam", "max_active"), [pytest.param(11.0, 7000, marks=pytest.mark.slow), (10.0, 1500)])
 def test_same_words_and_cost_as_the_compiled_decoder_on_speech(scores, beam, max_active):
     here, there = both(settings(beam, max_active, insertion_penalty=0.5))
@@ -156,9 +153,6 @@ def test_settings_change_between_blocks(scores):
     assert (active["many"] > 2 * active["same"]).all()
 
 
-# -- what cannot be --------------------------------------------------------------------------------
-
-
 def test_a_device_without_memory_is_refused_in_one_sentence(monkeypatch):
     small = work()
     small.device.free_bytes = lambda: 1_000_000
@@ -178,9 +172,6 @@ def test_a_device_without_memory_is_refused_in_one_sentence(monkeypatch):
 def test_epsilon_arcs_in_a_circle_are_refused():
     with pytest.raises(GraphError, match="cycle of epsilon arcs"):
         direct_arcs(circle())
-
-
-# -- what is recorded ------------------------------------------------------------------------------
 
 
 @each("on_device", [False, True])

@@ -197,9 +197,6 @@ def test_a_word_of_very_many_phones_is_compiled(tmp_path):
     assert graph.phone_first[-1] == 2 * 14_000 + 2
 
 
-# -- graphs of random dictionaries and language models ---------------------------------------------
-
-
 # Few phones and short words, so that homophones and prefixes are the rule.
 PRONUNCIATIONS = st.lists(
     st.lists(st.sampled_from(["AH", "T", "EH"]), min_size=1, max_size=3).map(tuple), min_size=1, max_size=2, unique=True

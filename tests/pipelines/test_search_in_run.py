@@ -90,9 +90,6 @@ def test_an_utterance_in_which_no_token_survives_is_marked(files, tmp_path, monk
     assert any(u.hypothesis for u in decoded)
 
 
-# -- the adaptive beam against a made-up machine whose time per frame follows the beam -------------
-
-
 FRAMES = 16
 
 
@@ -152,9 +149,6 @@ def test_the_search_uses_what_the_adaptive_beam_sets():
     assert decoder.beam == 9.0
 
 
-# -- human speech through small grammars -----------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("preset", "names"),
     [
@@ -166,9 +160,6 @@ def test_small_grammars_hear_every_word(shared_audio, preset, names):
     speech, config = [shared_audio / name for name in names], presets.load(preset).config
     outcome = whole_runs.run(config, speech, transcripts=shared_audio / "transcripts.tsv")
     assert [(u.errors, u.complete) for u in outcome.result.utterances] == [(0, True)] * len(names)
-
-
-# -- aligning a path's phones with the pronunciations of its words ---------------------------------
 
 
 SIL, NOISE = 0, 1

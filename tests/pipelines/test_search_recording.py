@@ -111,9 +111,6 @@ def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monke
             assert cut[name][field].sum() == whole[name][field].sum()
 
 
-# -- a block of the search run again ---------------------------------------------------------------
-
-
 def books(decoder):
     """Everything that a later frame depends on; what is listed has a past, what is new has an end only."""
     arrays = decoder._space.arrays

@@ -152,9 +152,6 @@ def test_insertion_penalty_costs_each_word_once(spoken_scores):
     assert dear.best_cost == pytest.approx(cost + 0.01 * len(words), abs=2e-3)
 
 
-# -- of the compiled search and of the one in torch ------------------------------------------------
-
-
 def in_torch(graph, chosen):
     return DeviceViterbi(graph, chosen, DeviceWork(HostDevice(), Recorder(), NullLane()))
 

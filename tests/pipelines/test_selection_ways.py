@@ -130,9 +130,6 @@ def test_lists_of_another_model_are_other_lists(models, families):
     assert shortlists.means_and_variances(again.parameters.gaussians)[0].shape[0] == 4
 
 
-# -- the ways to compute a component ---------------------------------------------------------------
-
-
 BEST = [("top-n", {}), ("top-n", {"gmm__component": "partial-distance"}), ("last-top-n", {})]
 """Methods that keep the best components."""
 
@@ -251,9 +248,6 @@ def test_int8_comes_near(models, families, kind):
     near = exact > exact.max(axis=1, keepdims=True) - 25
     assert np.abs(error[near]).mean() < 0.3
     assert np.abs(error[near]).max() < 3.0
-
-
-# -- every method of Gaussian selection against the same thing in double precision -----------------
 
 
 @each("kind", KINDS)

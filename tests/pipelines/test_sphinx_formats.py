@@ -157,9 +157,6 @@ def test_small_models_load(tmp_path):
     refusal("neither sendump nor mixture_weights", sphinx.load, tmp_path / "semi")
 
 
-# -- whatever a model directory holds --------------------------------------------------------------
-
-
 HEAD, LINE = writer.text_mdef().split(b"#\n")[0], writer.text_mdef()[-60:]
 FILES = ["feat.params", "mdef", "means", "variances", "transition_matrices", "sendump"]
 refused = partial(refusing.refused, sphinx.load)

@@ -106,9 +106,6 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior():
     np.testing.assert_allclose(front.prior, mean(utterance.n_frames), rtol=1e-5)  # the next utterance starts from it
 
 
-# -- on a clock that the test moves ------------------------------------------------------------------
-
-
 @dataclass
 class Journal(NullWriter):
     """Keeps what is said of the stream, and when partial results came."""

@@ -192,9 +192,6 @@ def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled
     assert found.score - backwards.score > 5 * len(scores)
 
 
-# -- word errors of nets ---------------------------------------------------------------------------
-
-
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     """The requested configurations; mixtures recognise all words, and nets all but one."""
@@ -228,9 +225,6 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(decoded, tmp_p
     assert taught == {"net": "mixtures", "mb": None, "frames": None, "errors": 0, "words": 3, "wer": 0.0}
     assert (made["net"], made["frames"], made["errors"]) == (str(path), 7, 1)
     assert made["mb"] == path.stat().st_size / 1e6
-
-
-# -- the nets that ship ----------------------------------------------------------------------------
 
 
 LIMIT_BYTES = 35_000_000

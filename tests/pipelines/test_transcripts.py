@@ -243,9 +243,6 @@ def test_what_cannot_be_read_is_reported_with_its_line(name, text, parts, tmp_pa
     refused(transcripts.read, written(tmp_path, name, text), says=(name, *parts))
 
 
-# -- a share of the campaign of hostile inputs -----------------------------------------------------
-
-
 SHARE = 50
 
 

@@ -209,9 +209,6 @@ def test_what_numba_would_refuse_is_said_and_not_waited_for(no_threads, window, 
     assert "NUMBA_NUM_THREADS" in window.hear("error")["message"]
 
 
-# -- the worker of runs on another machine ---------------------------------------------------------
-
-
 posix = pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
 
 

@@ -80,9 +80,6 @@ def assert_tiled(session: Session) -> None:
     assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
 
 
-# -- what the tests of reruns share ----------------------------------------------------------------
-
-
 QUICK = presets.load("gmm-quick").config
 NET = settings.assign(presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4})
 
@@ -97,9 +94,6 @@ def never() -> bool:
 
 def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
     return {c.name: c.unavailable for c in perturb.changes(config, stage, group, work)}
-
-
-# -- the acoustic model and the speech that the program ships --------------------------------------
 
 
 @cache

@@ -147,9 +147,6 @@ def edit(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-# -- hand-made roofs and laws ----------------------------------------------------------------------
-
-
 ROOFS = ROOF_TABLE.merged(
     RoofTable(
         (

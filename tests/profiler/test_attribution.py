@@ -194,9 +194,6 @@ def test_more_replays_change_earlier_frames_and_the_track_reports_it():
     assert not track.update(whole)
 
 
-# -- the parts of several stages as one ------------------------------------------------------------
-
-
 def test_a_group_has_parts_where_a_stage_of_it_has_a_law():
     stages = [
         Stage(0, "decode", "decode"),

@@ -266,9 +266,6 @@ def test_more_spans_than_a_chunk():
     assert (track.categories_ns[:, SEARCH] == 10).all()
 
 
-# -- what was not its own -----------------------------------------------------------------------
-
-
 BLOCK, SCORE, EMIT, LOOP = 0, 2, 3, 8
 
 

@@ -19,8 +19,6 @@ from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.each import each
 from tests.fake_clock import FakeClock
 
-# -- the two clocks -----------------------------------------------------------------------------
-
 
 def test_the_narrowest_of_the_readings_counts():
     clock = FakeClock(10_000)
@@ -68,9 +66,6 @@ def test_pairs_of_clocks_that_are_few_or_many():
     assert clocks.to_host(2 * 550 * MS) == 550 * MS
 
 
-# -- dividing waits -----------------------------------------------------------------------------
-
-
 def test_the_stream_waited_for_decides_then_arithmetic_before_copies():
     gemm = Busy(COMPUTE, 1, 0, 60)
     copy = Busy(COPY, 2, 40, 100, transfer=True)
@@ -112,9 +107,6 @@ def test_charges_tile_the_waits_and_name_only_what_ran(waits, busy, stream):
     # Nobody is charged for more than it ran.
     for b in work:
         assert sum(c.end_ns - c.start_ns for c in charges if c.busy == b) <= b.end_ns - b.start_ns
-
-
-# -- a timer on a device ------------------------------------------------------------------------
 
 
 @each("skew", [-300e-6, 0.0, 300e-6])
@@ -325,9 +317,6 @@ def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(progra
         ran, waited = int(mine["duration_ns"].sum()), sums.get(rig.recorder.stages[stage].name + ".wait", 0)
         assert waited <= ran
         assert stage == rig.gemm or int(mine["work2"].astype(np.int64).sum()) == ran - waited
-
-
-# -- in a session -------------------------------------------------------------------------------
 
 
 def test_a_session_tells_transfers_and_hidden_time(tmp_path, small):

@@ -26,9 +26,6 @@ def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -
     return path
 
 
-# -- energy -------------------------------------------------------------------------------------
-
-
 def test_zones_are_named_after_what_they_lie_in(tmp_path):
     folders = {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl:1": "package-1"}
     for folder, name in {**folders, "intel-rapl:1:0": "core", "intel-rapl-mmio:0": "package-0"}.items():
@@ -63,9 +60,6 @@ def test_a_machine_without_zones_or_with_those_of_root_says_why(tmp_path, monkey
         here, reason = energy.probe(root)
         assert (here, word in reason) == (False, True)
     assert energy.readings(tmp_path) == {}
-
-
-# -- accelerator --------------------------------------------------------------------------------
 
 
 NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
@@ -170,9 +164,6 @@ def test_watching_samples_everything(tmp_path, monkeypatch):
     rows = len(sink.rows)
     time.sleep(0.05)
     assert len(sink.rows) == rows
-
-
-# -- devices of a machine --------------------------------------------------------------------------
 
 
 def test_devices_have_name_uuid_and_driver(tmp_path, monkeypatch):

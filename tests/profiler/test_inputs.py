@@ -177,9 +177,6 @@ def test_a_damaged_file_of_our_own_is_a_sentence(content, tmp_path):
     assert "row.json: a row is damaged: " in said
 
 
-# -- the writer of every output --------------------------------------------------------------------
-
-
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX links, pipes and devices")
 
 

@@ -191,9 +191,6 @@ def test_the_latest_folders_are_kept(tmp_path, monkeypatch):
     assert [path.name for path in place.iterdir()] == ["mine"]
 
 
-# -- child processes -------------------------------------------------------------------------------
-
-
 CRASH = "Fatal Python error: Segmentation fault\n\n"
 WAITS = '  File "/usr/lib/python3.11/threading.py", line 331 in wait\n'
 

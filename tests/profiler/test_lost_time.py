@@ -239,9 +239,6 @@ def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path, monkeypatch):
     assert silent.stopped_ns(0) == 0
 
 
-# -- how long a thread waited for its processor ----------------------------------------------------
-
-
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that Linux writes for this thread."""

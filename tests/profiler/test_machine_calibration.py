@@ -188,9 +188,6 @@ def test_products_in_bytes_have_a_rate_that_layers_are_judged_by():
     assert set(peaks.everywhere()) <= set(peaks.of(config))
 
 
-# -- roofs of several threads that do not fit those of one are refused -----------------------------
-
-
 # What was once kept as steady: two threads of exponentials that did 3 500 times as much as one.
 ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, threads=2))
 

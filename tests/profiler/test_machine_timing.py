@@ -128,9 +128,6 @@ def test_one_slow_round_does_not_widen_a_roof(monkeypatch):
     assert (call.low, call.median, call.high) == (1.0, 1.25, 1.25)
 
 
-# -- what accesses and calls take ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cores", [1, 2])
 def test_waiting_threads_have_no_data(cores, monkeypatch):
     """A table of 128 components for each of 64 threads took 14 GB on two processors."""
@@ -216,9 +213,6 @@ def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch):
     first, second = (kernels.gather(places, order, place, half) for _ in range(2))
     assert np.uint32(first + second) == total
     assert kernels.gather(places, order, place, 2 * len(order)) == np.uint32(2 * total)
-
-
-# -- looking them up ----------------------------------------------------------------------------
 
 
 def test_between_two_sizes_the_time_of_an_access_follows_the_logarithm():

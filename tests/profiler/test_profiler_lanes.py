@@ -83,9 +83,6 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
     return np.frombuffer(lane.take(limit), SPAN)
 
 
-# -- one thread -------------------------------------------------------------------------------------
-
-
 STEPS = st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12))
 
 
@@ -156,9 +153,6 @@ def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next():
     assert (null.recorded, null.dropped) == (0, 0)
 
 
-# -- kernels ----------------------------------------------------------------------------------------
-
-
 def test_an_end_that_nobody_tells_is_the_beginning():
     lane = Lane(2, "x", "cpu", False, 50)
     record_and_open(lane.lend(), 1, 3)
@@ -181,9 +175,6 @@ def test_a_kernel_drops_and_counts_what_does_not_fit(bad):
     lane.settle()
     assert (lane.recorded, lane.dropped) == (1, 1)
     assert taken(lane)[["stage", "first_frame", "frames", "work0"]].tolist() == [largest]
-
-
-# -- threads ----------------------------------------------------------------------------------------
 
 
 class Consumer(threading.Thread):

@@ -81,9 +81,6 @@ def test_measuring_the_recorder_and_the_clocks():
     assert mono == 2005, "the tightest reading"
 
 
-# -- a lane that takes its own spans out as the ring fills loses none ------------------------------
-
-
 STAGE = 7
 
 
@@ -138,9 +135,6 @@ def test_a_subclass_may_hold_less():
     assert isinstance(lane, Lane)
 
 
-# -- the last spans of a lane ----------------------------------------------------------------------
-
-
 @given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12), st.integers(0, 15))
 def test_the_last_spans_of_a_ring(capacity, rounds, count):
     lane = Lane(0, "decode", "cpu", True, capacity=capacity)
@@ -156,9 +150,6 @@ def test_the_last_spans_of_a_ring(capacity, rounds, count):
     wanted = recorded[len(recorded) - min(count, len(recorded), capacity) :]
     lane.put(99, 1, 2)
     assert found["stage"].tolist() == found["start_ns"].tolist() == wanted, "it is a copy"
-
-
-# -- what an array must be before compiled code touches it -----------------------------------------
 
 
 ROWS = np.zeros((3, 4), np.float32)
@@ -213,9 +204,6 @@ def test_offsets_rise_from_nought_to_the_end():
         for starts in ([], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4]):
             with pytest.raises(ArrayError, match="from 0 to 4"):
                 check_offsets("s", np.array(starts, dtype), 4)
-
-
-# -- text of strangers -----------------------------------------------------------------------------
 
 
 ANY_TEXT = st.text(st.characters(), max_size=400)

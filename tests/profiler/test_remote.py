@@ -179,9 +179,6 @@ def test_another_session_is_not_mixed_in_and_one_that_somebody_records_not_conti
     assert after == before
 
 
-# -- hostile streams ----------------------------------------------------------------------------------
-
-
 Rows = list[tuple[list[Value], bytes]]
 Attack = Callable[[Rows], object]
 
@@ -311,9 +308,6 @@ def test_mutated_streams_end_in_a_sentence_or_whole(small, tmp_path):
         # Its rows are sound one by one; that they fit together, the reader checks.
         with suppress(SessionError), closing(Session.open(out)) as session:
             assert session.state in ("closed", "failed", "stopped", "crashed")
-
-
-# -- the machine here and the one there ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("problem", ["a full disk here", "a link that does not come back"])

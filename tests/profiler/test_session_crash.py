@@ -245,9 +245,6 @@ def test_a_reader_of_a_removed_session_says_so(tmp_path):
         session.refresh()
 
 
-# -- the moments of folding and leaving WAL mode ---------------------------------------------------
-
-
 def hot_journal(path: Path) -> Path:
     """Give a closed session the rollback journal of a program killed in the middle of a change."""
     side = path.with_name("other.asrs")

@@ -92,9 +92,6 @@ def test_a_setting_that_is_no_single_value_is_refused(value, small):
         Session.open(small)
 
 
-# -- where sessions and caches go ------------------------------------------------------------------
-
-
 def test_a_new_session_has_a_new_name(tmp_path, monkeypatch):
     monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "sessions"))
     monkeypatch.setattr(paths.time, "strftime", lambda form: "2026-01-02-030405")

@@ -75,8 +75,6 @@ def test_a_file_spoiled_under_a_follower(tmp_path):
             _use.look(session, place)
 
 
-# -- made on purpose ---------------------------------------------------------------------------------
-
 REFUSED = (
     *(*sessions.MASTER, "generated statistics", "a view for a table", "a stage per span", "many lanes"),
     *("frames beyond the sound", "utterances far away", "endless audio", "negative times", "a name of 10 MB"),
@@ -112,9 +110,6 @@ def test_what_would_never_end_ends(name, tmp_path):
         command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False
     )
     assert child.returncode == 0, child.stderr
-
-
-# -- bombs: small files that would fill the memory or never end ------------------------------------
 
 
 LONG = 489 - 12 + 4092 * 733

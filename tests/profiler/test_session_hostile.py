@@ -224,9 +224,6 @@ def test_names_from_a_session_are_data_in_exports(small, tmp_path):
     assert "\"'=cmd" in (tmp_path / table.__name__).read_text()
 
 
-# -- kept files and migration -------------------------------------------------------------------
-
-
 def test_kept_files_say_what_they_said_then():
     with Session.open(KEPT / "v1.asrs") as session:
         parts = breakdown(session)

@@ -117,9 +117,6 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch):
     assert parts.wall_ns == 12 * (blocks - 500.25)
 
 
-# -- busy time per column of a timeline ------------------------------------------------------------
-
-
 def row_of(starts: np.ndarray, durations: list[int], kinds: list[int], pieces: list[list[int]]) -> SpanRow:
     """A row to which the spans are appended in pieces, by their numbers."""
     row = SpanRow(RowKey("stages", 0))
@@ -163,9 +160,6 @@ def test_frames_and_times_of_blocks_are_mapped_both_ways():
     assert timeline.frames_at(np.array([0.0, 200.0, 350.0, 900.0])).tolist() == [0, 8, 24, 32]
     assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
     assert timeline.extent_ns == (100, 400)
-
-
-# -- stretches of frames that are alike hold what an array with a value per frame would hold -------
 
 
 ROWS = 3

@@ -114,9 +114,6 @@ def test_stages_change_as_they_did_where_both_settings_were_tried(prediction):
     assert "score.c" in sentence
 
 
-# -- a verdict is confirmed by what only it predicts -----------------------------------------------
-
-
 STAGES_PERTURBED = [Stage(0, "decode.block", "decode"), Stage(1, "score.mixture", "scoring", ("components",))]
 BLOCK = {"compute-bound": 1.0, "bandwidth-bound": 0.5, "call-bound": 0.5, "none of these": 1.0}
 
@@ -210,9 +207,6 @@ def test_conclusion(agreements, survives):
     assert found is survives
     assert sentence.endswith(".")
     assert conclude(None, changes)[0] is conclude("undecided", changes)[0] is None
-
-
-# -- verdicts of stages and what is said of them ---------------------------------------------------
 
 
 @each(

@@ -181,9 +181,6 @@ def _end(reader: Reader, output: Line, nodes: list[Node]) -> tuple[str, bool]:
     return last.name, log_softmax
 
 
-# -- the config --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Line:
     """A node; `dim` of an input, `component` and `parts` (of an output also) of others."""

@@ -162,8 +162,6 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
     return np.where(resolved < 0, fallback, resolved).astype(np.int32)
 
 
-# -- the file ----------------------------------------------------------------------------------------
-
 BINARY_VERSION = 1
 
 

@@ -17,8 +17,6 @@ RATE: Final = 16_000
 QUICK: Final = ("run", "--preset", "gmm-quick", "--no-profile", "--audio")
 RUN: Final = (*QUICK, SPEECH)
 
-# -- sound ---------------------------------------------------------------------------------------
-
 CONTAINERS: Final = {
     "a.wav": ("WAV", "PCM_16"), "float.wav": ("WAV", "FLOAT"), "adpcm.wav": ("WAV", "IMA_ADPCM"),
     "b.flac": ("FLAC", "PCM_16"), "c.ogg": ("OGG", "VORBIS"), "d.opus": ("OGG", "OPUS"),
@@ -66,8 +64,6 @@ def _sound_on_purpose(rng: random.Random) -> Iterator[Attack]:
 
 
 AUDIO: Final = Kind(_sound_on_purpose, lambda: [*CONTAINERS, *JOINED], sound, lambda file: ((*QUICK, file),))
-
-# -- texts ---------------------------------------------------------------------------------------
 
 TOML = (
     'title = "Mine"\ndescription = "Of my own."\n[config]\nblock = 8\nmodel = "ptm"\n[config.search]\nbeam = 11.0\n'

@@ -40,8 +40,6 @@ CACHE: Final = "cache"  # folder of an attack that is the program's cache
 OWN_CACHE: Final = {CACHE_VARIABLE: CACHE}
 SMALL: Final = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
 
-# -- models of CMUSphinx -------------------------------------------------------------------------
-
 SPHINX: Final = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict")
 
 
@@ -66,8 +64,6 @@ MODELS: Final = Kind(
     make=_sphinx,
     commands=lambda file: (run("ptm"), run("continuous")),
 )
-
-# -- folders of Kaldi and Vosk -----------------------------------------------------------------
 
 GMM: Final = ("final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts", "graph/HCLG.fst", "graph/words.txt")
 EXTRACTOR: Final = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "online_cmvn.conf", "splice.conf")
@@ -122,8 +118,6 @@ KALDI: Final = Kind(
     sound=_kaldi_sound,
 )
 
-# -- caches --------------------------------------------------------------------------------------
-
 CACHED: Final = (
     *("run", "--preset", "gmm-continuous", "--audio", SPEECH, *SMALL, "--set", "gmm.components=8"),
     *("--set", "gmm.selection.enabled=true", "--set", "gmm.selection.method=vq", "--set", "gmm.selection.codewords=32"),
@@ -170,8 +164,6 @@ CACHES: Final = Kind(
     (*mutate.DAMAGES, swapped),
     more={"environment": OWN_CACHE, "may_fail": True},
 )
-
-# -- graphs --------------------------------------------------------------------------------------
 
 GRAMMAR: Final = "digits"
 DIGITS: Final = ("run", "--no-profile", "--preset", "gmm", "--set", f"graph.grammar={GRAMMAR}", "--audio", "a.wav")
@@ -245,8 +237,6 @@ GRAPHS: Final = Kind(
     more={"environment": OWN_CACHE},
     sound=lambda: [Attack("graphs", functools.partial(_searched, file=OF_NETS[0]), _of_graphs(OF_NETS[0])[1:])],
 )
-
-# -- nets ----------------------------------------------------------------------------------------
 
 SENONES: Final = 5126
 MADE: Final = ("made.json", "made.safetensors", "made.onnx")

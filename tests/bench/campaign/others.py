@@ -22,8 +22,6 @@ from profiler.remote.wire import MAGIC, Position, Value, frame, frames
 from tests.bench.campaign import mutate
 from tests.bench.campaign.attack import SESSION, SPEECH, STDIN, Attack, Kind, no_json, session
 
-# -- another machine -----------------------------------------------------------------------------
-
 SSH: Final = f"""#!{sys.executable} -IS
 import os, sys
 if " record " in sys.argv[-1]:
@@ -98,8 +96,6 @@ def _kept_folder(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"asrscope-{name}-", dir=os.environ["ASRSCOPE_SESSIONS"]))
 
 
-# -- studies -------------------------------------------------------------------------------------
-
 SWEEP: Final = (
     *("sweep", "--preset", "gmm-quick", "--over", "block=8,16", "--trials", "1", "--repeat", "1"),
     *("--objectives", "rtf", "--audio", SPEECH, "--out", "sweep", "--json"),
@@ -147,8 +143,6 @@ STUDIES: Final = Kind(
     lambda file: (SWEEP if file.startswith("sweep") else CAPACITY,),
     more=WORKING,
 )
-
-# -- assistants ----------------------------------------------------------------------------------
 
 ABOUT: Final = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 CALLS: Final[dict[str, dict[str, Any]]] = {
@@ -204,8 +198,6 @@ ASSISTANTS: Final = Kind(
     damages=(request, request, mutate.mutated),
     more={"check": _answered, "patience": 2.0},
 )
-
-# -- what the window remembers -------------------------------------------------------------------
 
 CODE: Final = """
 import sys

@@ -25,8 +25,6 @@ NOWHERE: Final = "nowhere.wav"
 RATE: Final = 16_000
 LARGE_BYTES: Final = 4_000_000_000
 
-# -- flags ---------------------------------------------------------------------------------------
-
 STEERING: Final = "a\x1b]0;title\x07\x1b[2J\x9b2J\u202egnp.exe\u2028b\r\nc\t"
 NUMBERS: Final = (
     *("", " ", "0", "-0", "-1", "1.5", "1e3", "1e400", "nan", "-inf", "²", "٣", "½", "0x10", "1_000", "+3", "9" * 25),
@@ -87,8 +85,6 @@ def flags(rng: random.Random) -> Iterator[Attack]:
             yield Attack(f"flags: {name}={value}", _sound_files, commands, **more)
 
 
-# -- outputs -------------------------------------------------------------------------------------
-
 DATA: Final = ("--csv", "--chrome-trace", "--speedscope", "--markdown")
 PICTURES: Final = {"--png": ".png", "--svg": ".svg", "--pdf": ".pdf"}
 TARGETS: Final = (
@@ -134,8 +130,6 @@ def outputs(rng: random.Random) -> Iterator[Attack]:
         words = [f"{option}={rng.choice(TARGETS)}" for option in rng.sample(DATA, rng.randint(1, len(DATA)))]
         yield Attack("outputs: several", _targets, (("export", SESSION, *words), ("show", SESSION)))
 
-
-# -- settings ------------------------------------------------------------------------------------
 
 ENDLESS: Final = ("loop", "repeat_on_change")
 SHARES: Final = (0.05, 0.15, 0.4, 1.0)  # Of the options that are drawn; the others stay as the preset has them
@@ -199,8 +193,6 @@ def _sound(sound: str, folder: Path) -> None:
     }[sound]()
     soundfile.write(folder / "a.flac", np.clip(samples, -1.0, 1.0), RATE, "PCM_16")
 
-
-# -- lengths -------------------------------------------------------------------------------------
 
 MINUTE: Final = 60
 LENGTHS: Final = (1, 10, 300, 1_200, 3_600, 7_200, 10_800)

@@ -127,8 +127,6 @@ class _SparseProduct(Product):
         return product(self, frame, times, most, multiplied=self._values.size)
 
 
-# -- row by row ------------------------------------------------------------------------------------
-
 ROW_VECTORS = 2  # Vectors of sixteen frames at once; four find less of their frames in the first cache
 _row_1, _row_2 = make_sparse_row(1), make_sparse_row(ROW_VECTORS)
 
@@ -220,8 +218,6 @@ class Csr(_SparseProduct):
         arguments = *self._sparse, self.shape[1], frames, out
         return lambda _, first, last: _multiply_rows(*arguments, first, last)
 
-
-# -- blocks ----------------------------------------------------------------------------------------
 
 FEW = 8  # Frames up to which the outputs lie in the lanes
 _few, _sixteen = make_block_tile((1, 2, 4, 8), True), make_block_tile([LANES], False)
