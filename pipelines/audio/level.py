@@ -34,7 +34,12 @@ class Level:
         elif channel is None:
             used = block
             mono = block.mean(axis=1, dtype=np.float32)
-            self._add_powers(block, mono)
+            columns = [*block.T, mono]
+            if len(columns) != self._sums.shape[1]:  # joined recordings differ in their channels
+                self._sums = np.zeros((2, len(columns)))
+            for at, column in enumerate(columns):
+                self._sums[0, at] += column.sum(dtype=np.float64)
+                self._sums[1, at] += np.dot(column, column)
         else:
             used = mono = block[:, min(channel, n - 1)]
         self.n += len(mono)
@@ -43,14 +48,6 @@ class Level:
             self._full += int(np.count_nonzero(np.abs(used) >= full_scale))
         self._counted += used.size
         return np.ascontiguousarray(mono)
-
-    def _add_powers(self, block: F32, mono: F32) -> None:
-        columns = [*block.T, mono]
-        if len(columns) != self._sums.shape[1]:  # joined recordings differ in their channels
-            self._sums = np.zeros((2, len(columns)))
-        for at, column in enumerate(columns):
-            self._sums[0, at] += column.sum(dtype=np.float64)
-            self._sums[1, at] += np.dot(column, column)
 
     @property
     def _variances(self) -> F64:
@@ -68,7 +65,6 @@ class Level:
         return int(np.argmax(self._variances[:-1]))
 
     def notes(self) -> list[str]:
-        """Return the notes on the level."""
         notes = []
         share = self._full / max(self._counted, 1)
         if share >= CLIPPED_SHARE:

@@ -94,10 +94,17 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
         sound = _Sound(source, part, target)
         level = sound.level
         if part.channel is None and level.channels_cancel:
-            alone = msgspec.structs.replace(part, channel=level.loudest)
             del sound  # two hours of it are half a gigabyte
-            sound = _Sound(source, alone, target)
-    notes = [*dict.fromkeys(source.notes), *_of_channels(sound, part.channel, level), *sound.notes]
+            sound = _Sound(source, msgspec.structs.replace(part, channel=level.loudest), target)
+    notes, n = list(dict.fromkeys(source.notes)), sound.channels
+    if n > 1 and part.channel is not None:
+        notes.append(f"channel {part.channel + 1} of {n}")
+    elif n > 1 and level.channels_cancel:
+        alone = f"channel {level.loudest + 1} alone is decoded"
+        notes.append(f"its {n} channels cancel each other (opposite polarity): {alone}")
+    elif n > 1:
+        notes.append(f"mixed down from {n} channels")
+    notes += sound.notes
     return Audio(path, sound.samples, next(iter(sound.rates)), sound.channels, notes, target.rate)
 
 
@@ -312,18 +319,6 @@ class _Sound:
             self._array.resize(int(end * GROWTH), refcheck=False)
         self._array[self._n : end] = piece
         self._n = end
-
-
-def _of_channels(sound: _Sound, channel: int | None, mixed: Level) -> list[str]:
-    """Which channels are decoded, where there are several; `mixed`: the level of what was to be decoded."""
-    n = sound.channels
-    if n == 1:
-        return []
-    if channel is not None:
-        return [f"channel {channel + 1} of {n}"]
-    if mixed.channels_cancel:
-        return [f"its {n} channels cancel each other (opposite polarity): channel {mixed.loudest + 1} alone is decoded"]
-    return [f"mixed down from {n} channels"]
 
 
 def _unreadable(from_s: float) -> str:

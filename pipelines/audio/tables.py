@@ -116,12 +116,9 @@ def table(text: TextFile) -> Iterator[Row]:
 def _separated_by_tabs(text: TextFile) -> Iterator[tuple[int, list[str]]]:
     for number, line in islice(enumerate(text.lines, start=1), 1, None):
         if line.strip():
-            yield number, [_unquoted(each) for each in line.split("\t")]
-
-
-def _unquoted(column: str) -> str:
-    quoted = re.fullmatch(r'"((?:[^"]|"")*)"', column)
-    return quoted[1].replace('""', '"') if quoted else column
+            columns = line.split("\t")
+            quoted = [re.fullmatch(r'"((?:[^"]|"")*)"', column) for column in columns]
+            yield number, [q[1].replace('""', '"') if q else c for q, c in zip(quoted, columns, strict=True)]
 
 
 def _quoted(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -139,11 +136,7 @@ def _quoted(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise text.error(number, f"this is not CSV: {error}.") from None
 
 
-_BEGINNING: Final = re.compile(r'(?:\[\s*)?\{\s*(?:"|$)|\[\s*$')
-
-
-def is_json(lines: Sequence[str]) -> bool:
-    return _BEGINNING.match("\n".join(lines).strip()) is not None
+BEGINNING: Final = re.compile(r'(?:\[\s*)?\{\s*(?:"|$)|\[\s*$')
 
 
 def manifest(text: TextFile) -> Iterator[Row]:

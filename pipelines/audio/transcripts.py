@@ -22,9 +22,7 @@ from pipelines.audio.text_file import Row, TextFile, channel_of, opened, part, s
 from profiler.files import inputs
 from profiler.plain import one_line
 
-LOOKED_AT = 20  # lines by which a format is known
 WAV_SCP, SEGMENTS = "wav.scp", "segments"  # Kaldi's list of sound files and of their parts, in the folder of its `text`
-NOT_SCORED = "ignore_time_segment_in_scoring"  # what an STM has in place of words
 _ARCHIVE = re.compile(r".+:\d+(?:\[.*\])?")
 _NOT_READ = (  # how it begins, and what it is
     (r"WEBVTT", "a subtitle file (WebVTT)"),
@@ -114,7 +112,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
 
 def _format(text: TextFile) -> Format:
     """The format that the suffix tells, else the first that the first lines fit."""
-    first = [line for _, line in islice(text.numbered(), LOOKED_AT)]
+    first = [line for _, line in islice(text.numbered(), 20)]
     begin = "\n".join(first)[:4096].lstrip()
     for pattern, what in _NOT_READ:
         if re.match(pattern, begin):
@@ -134,7 +132,6 @@ def _format(text: TextFile) -> Format:
 
 
 _NAMED = re.compile(r"\s*(?P<text>.*?)\s*\((?P<name>[^()\s]+)\)\s*")
-_SENTENCE = re.compile(r"</?s>")
 
 
 def _named_behind(text: TextFile) -> Iterator[Row]:
@@ -142,20 +139,13 @@ def _named_behind(text: TextFile) -> Iterator[Row]:
         found = _NAMED.fullmatch(line)
         if found is None:
             raise text.error(number, "words and behind them the name of the sound file in parentheses are needed.")
-        said = _SENTENCE.sub(" ", found["text"])
+        said = re.sub(r"</?s>", " ", found["text"])
         yield Row(found["name"], _first_of_each(said).strip(), number)
-
-
-_ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 
 
 def _first_of_each(text: str) -> str:
     """Choose the first of alternatives as NIST writes them: `{ it is / it's / @ }`, where @ is nothing."""
-    return _ALTERNATIVES.sub(lambda match: match[1].partition("/")[0].replace("@", "").strip(), text)
-
-
-def _is_stm(lines: Sequence[str]) -> bool:
-    return all(len(f := line.split(None, 5)) >= 5 and _are_times(f[3:5]) for line in lines)
+    return re.sub(r"\{([^{}]*)\}", lambda match: match[1].partition("/")[0].replace("@", "").strip(), text)
 
 
 def _are_times(words: Sequence[str]) -> bool:
@@ -174,7 +164,7 @@ def _stm(text: TextFile) -> Iterator[Row]:
         file, channel, speaker, begin, end = fields[:5]
         said = re.sub(r"^<[^<>\s]*>", "", fields[5] if len(fields) > 5 else "").strip()
         where = part(text, number, begin, end, channel_of(text, number, channel))
-        said = "" if said.casefold() == NOT_SCORED else _first_of_each(said).strip()
+        said = "" if said.casefold() == "ignore_time_segment_in_scoring" else _first_of_each(said).strip()
         yield Row(file, said, number, None, where, f"{file}-{channel}-{begin}-{end}", speaker)
 
 
@@ -275,14 +265,24 @@ class Format(NamedTuple):
 
 FORMATS = (
     Format("a table with a header", (".tsv", ".csv"), lambda lines: bool(tables.header(lines[0])), tables.table),
-    Format("records of JSON", (".json", ".jsonl"), tables.is_json, tables.manifest),
+    Format(
+        "records of JSON",
+        (".json", ".jsonl"),
+        lambda lines: bool(tables.BEGINNING.match("\n".join(lines).strip())),
+        tables.manifest,
+    ),
     Format(
         "words with the name of the file behind them",
         (".trn", ".transcription"),
         lambda lines: all(map(_NAMED.fullmatch, lines)),
         _named_behind,
     ),
-    Format("segments (STM)", (".stm",), _is_stm, _stm),
+    Format(
+        "segments (STM)",
+        (".stm",),
+        lambda lines: all(len(f := line.split(None, 5)) >= 5 and _are_times(f[3:5]) for line in lines),
+        _stm,
+    ),
     Format("words with times (CTM)", (".ctm",), _is_ctm, _ctm),
     Format(
         "names with words behind them (Kaldi)",

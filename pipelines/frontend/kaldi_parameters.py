@@ -167,14 +167,6 @@ def options_of(text: str, source: str) -> dict[str, str]:
     return found
 
 
-def check_names(options: Collection[str], name: str, source: str) -> None:
-    """Raise FeatureParameterError where a file called `name` has an option that Kaldi reads in another file."""
-    for option in options:
-        home = next((file for file, names in OF_FILES.items() if option in names), "mfcc.conf")
-        if name != home and option not in ("print-args", "verbose"):
-            raise FeatureParameterError(f"{source}: --{one_line(option, 80)} is an option of {home}, not of {name}.")
-
-
 def read(options: Mapping[str, str], source: str) -> dict[str, float | str]:
     """The values of `options` by the names of KaldiFeatures; FeatureParameterError for one that is not computed."""
     if options.get("subtract-mean", "false").lower() not in ("false", "f", "0"):

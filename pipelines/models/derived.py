@@ -1,8 +1,7 @@
 """Acoustic models derived from another one, kept in the cache: means, variances, weights and where they come from.
 
-One with tied codebooks becomes one of continuous density by untying. Each senone gets, per stream, copies of the M
-Gaussians of its codebook that weigh most in its mixture, and their weights, renormalised: at M = 42 of 128 some 0.95,
-0.96 and 0.89 of the weight of the three streams (US-English PTM model), and 67 MB of means and variances.
+One with tied codebooks becomes one of continuous density by untying: each senone gets, per stream, copies of the M
+Gaussians of its codebook that weigh most in its mixture, and their weights, renormalised.
 """
 
 import hashlib
@@ -87,9 +86,6 @@ def _shapes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     return dict(zip(ARRAYS, (shape, shape, (streams, components, senones)), strict=True))
 
 
-UNTYING = 1  # raise it when untying the same files would give other parameters
-
-
 def untied(
     base: AcousticModel,
     components: int,
@@ -103,7 +99,8 @@ def untied(
     if base.is_continuous:
         return base
     m = min(components, base.n_densities)
-    name = f"untied-{m}-{key(base, {'untied': m, 'recipe': UNTYING})}"
+    # `recipe`: to be raised when untying the same files would give other parameters.
+    name = f"untied-{m}-{key(base, {'untied': m, 'recipe': 1})}"
     shape = (base.n_senones, base.n_streams, m, base.means.shape[3])
 
     def make() -> tuple[dict[str, Array], str]:

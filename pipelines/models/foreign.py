@@ -1,8 +1,7 @@
 """Nets that somebody names, opened by a process of their own that may take so much memory and time and no more.
 
-A short file can ask for any amount of either: graphs that double, constants that are folded, weights that are all
-zero. The child (`python -m pipelines.models.foreign`) reads and checks the file; a graph it computes as well, for the
-numbers of frames that a run may ask for. Back come arrays and facts in a file of the cache's form, nothing else.
+A short file can ask for any amount of either. The child (`python -m pipelines.models.foreign`) reads and checks the
+file, computes a graph for the numbers of frames that a run may ask for, and returns a file of the cache's form.
 """
 
 from __future__ import annotations

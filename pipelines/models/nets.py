@@ -28,21 +28,18 @@ from profiler.files.inputs import InputError, json_tree, open_input, read_bytes,
 from profiler.plain import one_line
 
 FORMAT = "asrscope feed-forward net 1"
-MAX_CONTEXT = 50  # frames on either side; half a second is more than any published net looks at
 MAX_WIDTH = 65_536
 MAX_LAYERS = 64
-MAX_HEADS = 16
 MAX_PARAMETERS = 48 << 20
 """Weights and biases, 200 MB as they are computed with; the largest published feed-forward nets have 45 million."""
 LARGEST_FILE = 4 * MAX_PARAMETERS + (1 << 20)  # bytes
-LARGEST_HEADER = 1 << 20  # bytes of a safetensors header; a tensor takes some hundred
-LARGEST_CARD = 1 << 20  # bytes; those that are shipped have some thousands
+LARGEST_TEXT = 1 << 20  # bytes of a card, and of a safetensors header; those that are shipped have some thousands
 LARGEST_STATISTIC = 1e9
 SUFFIXES = (".safetensors", ".onnx")
 MASK, KEPT = ".mask", ".kept"
 BLOCK = 16  # outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
-Reach = Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT)]
+Reach = Annotated[int, msgspec.Meta(ge=0, le=50)]  # frames; half a second is more than any published net looks at
 
 
 class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +60,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     senones: Count
     layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)] = []
     """Between the input and the heads; a graph (`pipelines.models.onnx.graph`) has its own, and none need be listed."""
-    heads: Annotated[int, msgspec.Meta(ge=1, le=MAX_HEADS)] = 1
+    heads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
     about: dict[str, Any] = {}
 
     @property
@@ -158,12 +155,19 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     try:
         with open_input(path, "a net", LARGEST_FILE) as file:
             announced = int.from_bytes(file.read(8), "little")
-        if announced > LARGEST_HEADER:
+        if announced > LARGEST_TEXT:
             raise ModelError(f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes.")
         with safe_open(path, framework="numpy") as content:
             names, shapes = set(content.keys()), card.shapes
             masked = {name for name in shapes if len(shapes[name]) == 2 and {name + MASK, name + KEPT} & names}
-            _check_names(path, shapes, masked, names)
+            wanted = (shapes.keys() - masked) | {name + part for name in masked for part in (MASK, KEPT)}
+            if missing := sorted(wanted - names):
+                raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
+            if foreign := sorted(names - wanted):
+                raise ModelError(
+                    f"{path} holds the tensor {one_line(foreign[0])}, which its card does not know; only affine layers "
+                    "and heads can be computed."
+                )
             for name, shape in shapes.items():
                 read = _unmasked if name in masked else _tensor
                 tensors[name] = read(path, content, name, shape).astype(np.float32, copy=False)
@@ -190,7 +194,7 @@ def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None
 def read_card(path: Path) -> Card:
     """The card of a net; ModelError when it is missing or says what cannot be."""
     try:
-        text = read_bytes(path, "the card of a net", LARGEST_CARD)
+        text = read_bytes(path, "the card of a net", LARGEST_TEXT)
     except InputError as error:
         raise ModelError(
             f"The card {path} cannot be read ({str(error).rstrip('.')}); a net needs one beside its "
@@ -265,16 +269,3 @@ def _unmasked(path: Path, file: Any, name: str, shape: tuple[int, ...]) -> Array
     values = np.zeros(shape, np.float32)
     values[kept] = _tensor(path, file, name + KEPT, (number,))
     return values
-
-
-def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], present: set[str]) -> None:
-    whole = set(wanted) - masked
-    parts = {name + part for name in masked for part in (MASK, KEPT)}
-    missing, foreign = sorted((whole | parts) - present), sorted(present - whole - parts)
-    if missing:
-        raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
-    if foreign:
-        raise ModelError(
-            f"{path} holds the tensor {one_line(foreign[0])}, which its card does not know; only affine layers "
-            "and heads can be computed."
-        )

@@ -3,9 +3,7 @@
 Kaldi's descriptors (nnet3/nnet-descriptor) are brought to one form here: an input is parts side by side (Append), a
 part is a sum of terms (Sum), and a term is a node times a number at a time that follows from the node's own. A
 component with time offsets (TdnnComponent) is an affine one over its input at each of them.
-
-Reading is in `models.kaldi.nnet3`, computing in `scoring.dnn.nnet3`. Batch norm is in test mode, dropout does nothing.
-IfDefined is as its argument: frames are repeated beyond both ends of an utterance.
+Batch norm is in test mode, dropout does nothing; IfDefined is as its argument, as frames are repeated beyond both ends.
 """
 
 from __future__ import annotations

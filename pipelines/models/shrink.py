@@ -3,8 +3,6 @@
 Low rank: W ≈ U_k (S_k V_kᵀ), two layers of k(m + n) weights for one of m·n (Xue, Li & Gong 2013). Sparse: the
 smallest weights are cut (Yu, Seide, Li & Deng 2012), singly or in blocks that a vector register holds. Heads: the
 output layer once for each frame that a multi-frame net answers for (Vanhoucke, Devin & Heigold 2013).
-
-What comes out is used as it is or trained on (`pipelines.training`), which gains back most of what cutting lost.
 """
 
 from collections.abc import Callable

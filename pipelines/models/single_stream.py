@@ -1,8 +1,7 @@
 """A continuous model with one full-width (39-dimensional) mixture per senone, the textbook form.
 
-It cannot be copied from a model of three streams, whose density is a product. So each senone's own density is resampled
-and a mixture of the same size fitted to the samples by EM, which makes a poor model, for real frames fill a small part
-of the streams' product space; `pipelines.training.single_stream` re-estimates it on aligned speech.
+The density of a model of three streams is a product, so each senone's is resampled and a mixture fitted to the samples
+by EM. That makes a poor model; `pipelines.training.single_stream` re-estimates it on aligned speech.
 """
 
 import os

@@ -1,9 +1,7 @@
 """Compiles the kernels that settings need in a child process: while a run is prepared, and during it for a live change.
 
-Those of front end, scoring and measuring, for a live change also those of the search, and none that other settings
-need. Only once for each choice: the child leaves a mark, next to the kernels that numba keeps, which holds the
-settings. It ends when its standard input closes, so that it never outlives its parent. What it could not compile, the
-parent compiles.
+Only once for each choice: the child leaves a mark, next to the kernels that numba keeps, which holds the settings. It
+ends when its standard input closes, so that it never outlives its parent, which compiles what is lacking then.
 """
 
 import json

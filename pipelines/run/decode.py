@@ -1,10 +1,9 @@
 """The decode loop: utterance by utterance, block by block, with every nanosecond of wall time accounted for.
 
 Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
-features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
-overhead: the loop's own Python, which takes requests, shows words and measures. Waiting for the pace is `idle`; the
-waveform and word errors, which only the user needs, are `setup`. Both lie outside the wall time, as does time in which
-the process stood still.
+features) and one per block. What their leaves (front end, scoring, search) do not cover is overhead: the loop's own
+Python. Outside the wall time lie waiting for the pace (`idle`), the waveform and word errors (`setup`), and time in
+which the process stood still.
 """
 
 import math

@@ -11,7 +11,7 @@ frames. The first EARLY replays of both may take EARLY_SHARE of the time; in the
 of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, TypeVar
@@ -240,7 +240,11 @@ class HotReplay:
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
         timed = {stage: round(own * ns) for stage, ns in timed.items()}
         if half is self._halves[SEARCH]:
-            if not self._enough(scores, timed):
+            if isinstance(scores, np.ndarray | list):
+                self._scores += [scores.copy()] if isinstance(scores, np.ndarray) else map(np.copy, scores)
+            for stage, ns in timed.items():
+                self._timed[stage] = self._timed.get(stage, 0) + ns
+            if self._scores and _frames(self._scores) < FRAMES:  # done again together with those that follow
                 self._chosen = half
                 return self._clock()
             frame -= _frames(self._scores) - _frames(scores)
@@ -265,14 +269,6 @@ class HotReplay:
             self._next, self._in_turn = 1 - self._next, 0.0
         return end
 
-    def _enough(self, scores: Scores, timed: Mapping[int, int]) -> bool:
-        """Add a block of the search to those that are done again together; True if they have FRAMES frames."""
-        if isinstance(scores, np.ndarray | list):
-            self._scores += [scores.copy()] if isinstance(scores, np.ndarray) else map(np.copy, scores)
-        for stage, ns in timed.items():
-            self._timed[stage] = self._timed.get(stage, 0) + ns
-        return not self._scores or _frames(self._scores) >= FRAMES
-
     def _spend(self, start: int, end: int) -> int:
         """That time went into a replay, and earned none; returns how much it was."""
         assert self._since is not None
@@ -283,9 +279,8 @@ class HotReplay:
     def _blocks_until(self, half: _Half, recorded: int, took_ns: int) -> int:
         """Return after how many blocks there is time for a replay.
 
-        Counted ahead, and in blocks. Were the time that has been earned compared after each block, those after a long
-        one would be chosen, and silence as soon as it comes: the first of an utterance, of which the search has little
-        to do.
+        Counted ahead: were the time that has been earned compared after each block, those after a long one would be
+        chosen, and silence as soon as it comes, of which the search has little to do.
         """
         blocks = half.blocks
         if not half.turns:

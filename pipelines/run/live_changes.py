@@ -108,10 +108,20 @@ class LiveChanges:
             error = preparation.future.exception()
             if error is None:
                 return self._take(wanted, preparation.future.result(), list(self._waiting))
-            self._give_up(config, error, scorer)  # whatever it is, the run goes on and says so
+            # Whatever it is, the run goes on without the newest; what was being made before it is made again.
+            needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
+            lost = (needing or self._waiting)[-1]
+            what = f"{lost.change.key}={lost.change.value}"
+            self._messages.append(("error", f"{what} could not be made ready: {error}"))
+            self._waiting = [one for one in self._waiting if one is not lost]
         now: list[PendingChange] = []
         for one in self._waiting:
-            if _acts_at_once(_with(config, [*now, one]), scorer):
+            with_one = _with(config, [*now, one])
+            try:
+                settings.check(with_one)
+            except settings.ConfigError:  # only together with a change that is still being made ready
+                continue
+            if scorer.needs(with_one) is None:
                 now.append(one)
         return self._take(_with(config, now), None, now)
 
@@ -120,10 +130,7 @@ class LiveChanges:
         return _with(config, self._waiting)
 
     def take_messages(self) -> list[tuple[str, str]]:
-        """What happened since the last call: `note` and what was begun that takes long, `error` and what was given up.
-
-        A change that was given up could not be made ready.
-        """
+        """Since the last call: `note` and what was begun that takes long, `error` and what was given up."""
         taken, self._messages = self._messages, []
         return taken
 
@@ -136,22 +143,6 @@ class LiveChanges:
     def _take(self, config: Config, prepared: Made, changes: list[PendingChange]) -> Due | None:
         self._waiting = [one for one in self._waiting if one not in changes]
         return Due(config, prepared, changes) if changes else None
-
-    def _give_up(self, config: Config, error: BaseException, scorer: Scorer) -> None:
-        needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
-        # The newest: what was being made before it is made again without it.
-        lost = (needing or self._waiting)[-1]
-        what = f"{lost.change.key}={lost.change.value}"
-        self._messages.append(("error", f"{what} could not be made ready: {error}"))
-        self._waiting = [one for one in self._waiting if one is not lost]
-
-
-def _acts_at_once(config: Config, scorer: Scorer) -> bool:
-    try:
-        settings.check(config)
-    except settings.ConfigError:  # only together with a change that is still being made ready
-        return False
-    return scorer.needs(config) is None
 
 
 def _with(config: Config, changes: list[PendingChange]) -> Config:

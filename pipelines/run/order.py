@@ -1,14 +1,13 @@
 """The order in which a run decodes its files: in sequence, again after a change of settings, and two settings in turns.
 
-Only the same speech shows what a changed setting does. So after a change the last utterances may be decoded again, and
-on request one utterance is decoded in turns with two settings (`Control.compare`) until the user stops it.
+Only the same speech shows what a changed setting does: after a change the last utterances may be decoded again, and one
+is decoded in turns with two settings on request (`Control.compare`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -129,7 +128,9 @@ class PlaylistOrder:
         text = ", ".join(setting_text(key, value) for key, value in other.items())
         journal.marker("note", f"A/B begins, against {text}", decoder.frame)
         decoder.held = True
-        for turn in takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS))):
+        for turn in turns(2, 1, range(MOST_ROUNDS)):
+            if self._control.other is not other or self._control.changing or self._control.stopping:
+                break
             decoder.recogniser.configure(arms[turn.arm], ready[turn.arm])
             decoder.switch(decoder.recogniser, epochs[turn.arm])
             yield item
@@ -140,10 +141,6 @@ class PlaylistOrder:
         journal.marker("note", "A/B ends", decoder.frame)
         if self._control.other is other:
             self._control.stop_comparing()
-
-    def _wanted(self, other: Mapping[str, settings.Value]) -> bool:
-        control = self._control
-        return control.other is other and not control.changing and not control.stopping
 
 
 def alike(a: Config, b: Config) -> bool:

@@ -18,9 +18,7 @@ class Request:
     """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go.
 
     `items`: what is decoded instead of `audio` and `transcripts`, if there is any. `chosen`: somebody chose the
-    transcripts, which else only lie next to the audio.
-
-    Raises ConfigError for settings that cannot act together.
+    transcripts, which else only lie next to the audio. ConfigError for settings that cannot act together.
     """
 
     config: Config

@@ -1,7 +1,6 @@
 """One run from start to end: session file, recorder, samplers, recogniser, decode loop.
 
-The command line uses it in-process, the window through its worker process; the two differ only in how they report
-progress and receive requests.
+The command line uses it in-process, the window through its worker process.
 """
 
 import gc
@@ -40,8 +39,6 @@ from profiler.machine.sampler import Reading, watching
 from profiler.plain import one_line
 from profiler.session.writer import Journal, NullWriter, SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-
-LONGEST_PROBLEM = 1000  # Characters of the sentence in the session that says why its run failed
 
 
 @dataclass
@@ -86,10 +83,8 @@ def execute(
 ) -> Outcome:
     """Run `request`; `running` is called when the session file exists and can be followed.
 
-    `order`: another order than that of the files, such as two configurations interleaved.
-
-    Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
-    being decoded, problems end up in the outcome and what was recorded stays.
+    `order`: another order than that of the files, such as two configurations interleaved. BadInput or OSError (one
+    sentence) for what makes a run impossible; later problems end up in the outcome, and what was recorded stays.
     """
     control.config = request.config
     items, earlier = request.playlist.items, request.playlist.notes
@@ -131,7 +126,11 @@ def execute(
         ):
             progress("decoding", None)
             order.run(decoder, items, journal)
-        _tell_of_devices(recogniser, journal)
+        timers = [work.timer for work in recogniser.devices.values()]
+        if events := sum(timer.events for timer in timers):
+            cost = round(max(timer.ns_per_event for timer in timers), 1)
+            recording_ns = sum(timer.recording_ns for timer in timers)
+            journal.meta(EVENTS, {"events": events, "ns_per_event": cost, "recording_ns": recording_ns})
         if measurements is not None and (held := measurements.notes(outcome.result.wall_ns)):
             outcome.notes = (*outcome.notes, *held)
             journal.meta("notes", [*_notes(earlier, recognisers), *held])
@@ -143,7 +142,7 @@ def execute(
             journal.calibration(after.rows(table.END))
             journal.meta("drift", table.drift(before, after))
     except Exception as problem:
-        journal.meta("problem", one_line(str(problem) or repr(problem), LONGEST_PROBLEM))
+        journal.meta("problem", one_line(str(problem) or repr(problem), 1000))
         raise
     finally:
         if group is not None:
@@ -158,15 +157,6 @@ def execute(
 
 def _notes(earlier: Sequence[str], recognisers: Sequence[Recogniser]) -> list[str]:
     return list(dict.fromkeys((*earlier, *(note for one in recognisers for note in one.notes))))
-
-
-def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
-    """Report the cost of recording the devices' events, if there were any."""
-    timers = [work.timer for work in recogniser.devices.values()]
-    if events := sum(timer.events for timer in timers):
-        cost = round(max(timer.ns_per_event for timer in timers), 1)
-        recording_ns = sum(timer.recording_ns for timer in timers)
-        journal.meta(EVENTS, {"events": events, "ns_per_event": cost, "recording_ns": recording_ns})
 
 
 def _open(

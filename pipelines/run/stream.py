@@ -1,8 +1,7 @@
 """Where the features of an utterance come from: a recording read at once, or sound that arrives in chunks on the clock.
 
-Open loop: a chunk arrives when its last sample has been spoken, whether or not the one before is done; if the decoder
-takes it later, it has queued. Every utterance starts the clock again. At pace 0 nobody waits: the clock jumps to the
-arrival of the next chunk, so the times are those of a run at real time whose chunks take as long as they took here.
+Open loop: a chunk arrives when its last sample has been spoken, whether or not the one before is done. Every utterance
+starts the clock again. At pace 0 nobody waits: the clock jumps to the arrival of the next chunk.
 """
 
 from collections.abc import Iterator, Sequence

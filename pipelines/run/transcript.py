@@ -40,10 +40,8 @@ class Begun:
 class Transcript:
     """Follows the search block by block.
 
-    Attributes:
-        words: those fetched last, of all segments.
-        segment: frame of the run at which the search began.
-        complete: whether the segments before it are sentences of the grammar.
+    `words`: those fetched last, of all segments. `segment`: frame of the run at which the search began; `complete`:
+    whether the segments before it are sentences of the grammar.
     """
 
     def __init__(
@@ -78,7 +76,10 @@ class Transcript:
             self._due = begun_ns + max(PARTIAL_EVERY_NS, int(took / PARTIAL_SHARE))
         if stream is not None and (last or partial):
             self._show()
-            if not last and (rule := self._endpoint(recogniser, reached)):
+            config, rule = recogniser.config, 0
+            if not last and config.stream.endpoint and isinstance(search, Viterbi) and not config.search.lattice:
+                rule = endpoint(config.stream, search, reached - self.segment)
+            if rule:
                 self._end_segment(recogniser, rule, reached)
         return partial
 
@@ -88,13 +89,6 @@ class Transcript:
         if stream.differs(self.words):
             self._control.show(self.begun.item.name, text_of(self.words), len(stream.chunks) - 1)
         stream.show(self._clock(), self.words)
-
-    def _endpoint(self, recogniser: Recogniser, reached: int) -> int:
-        """The rule that ends the segment; 0: none does."""
-        config, search = recogniser.config, recogniser.search
-        if config.stream.endpoint and isinstance(search, Viterbi) and not config.search.lattice:
-            return endpoint(config.stream, search, reached - self.segment)
-        return 0
 
     def _end_segment(self, recogniser: Recogniser, rule: int, reached: int) -> None:
         """The words so far are final, and the search begins anew."""

@@ -86,7 +86,11 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     while waiting and len(result) < n:
         cost, _, ending, backpointers, costs = waiting.pop(0)
         if backpointers is None:
-            result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
+            words = []
+            while ending is not None:
+                word, ending = ending
+                words.append(graph.words[word - 1])
+            result.append(Hypothesis(words, lattice.best_cost + cost))
             continue
         found, above, begin = lattice_kernels.words_before(graph.arcs, ways, backpointers, costs, beam, scratch)
         if begin <= beam:
@@ -100,14 +104,6 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
         # Each of them ends a sequence of its own at its cost: more than are wanted are never needed.
         del waiting[n - len(result) :]
     return result
-
-
-def _unwound(graph: Graph, ending: Ending) -> list[str]:
-    words = []
-    while ending is not None:
-        word, ending = ending
-        words.append(graph.words[word - 1])
-    return words
 
 
 def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> list[float]:

@@ -20,10 +20,9 @@ BACKTRACE = "Python that follows the best path back and makes words of it, which
 
 
 def laws(graph: Graph, max_active: int, history_bytes: float, turns: bool = False) -> dict[str, Cost]:
-    """Laws by stage, for at most `max_active` tokens over `graph`; `turns`: whether scoring and search take turns, so
-    that each frame is a call.
+    """Laws by stage, for at most `max_active` tokens over `graph`; `turns`: each frame is a call.
 
-    Which token, arc or place comes next is listed or queued, so that accesses to slots and to the graph overlap.
+    What comes next is listed or queued, so that accesses to slots and to the graph overlap.
     """
     states = min(2.0 * max_active, float(graph.n_states))
     degree = len(graph.arcs) / max(graph.n_states, 1)

@@ -248,8 +248,11 @@ class Viterbi:
         return costs.laws(self.graph, self._space.numbers.max_active, float(self._space.books.history.nbytes), turns)
 
     def _use_beam(self, beam: float) -> None:
-        config = self._config
-        self._space.prune_by(beam, BEAM_DELTA, config.max_active, config.min_active)
+        most, least = int(self._config.max_active), int(self._config.min_active)
+        numbers = self._space.numbers
+        self._space.numbers = numbers._replace(
+            beam=float(beam), beam_delta=BEAM_DELTA, max_active=most, min_active=least
+        )
 
     def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = now_ns()

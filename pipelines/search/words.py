@@ -102,8 +102,7 @@ class WordTracer:
 def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, int]] | None:
     """For each word the range of `phones` that it was said with; None when they do not agree.
 
-    Fillers may stand anywhere between words; the last words may be incomplete, and phones may follow: a path can be
-    cut.
+    Fillers may stand between words. As a path can be cut, the last words may be incomplete and phones may follow.
     """
     filler = graph.filler
     total = len(phones)

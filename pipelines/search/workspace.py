@@ -98,12 +98,6 @@ class Workspace:
     def lattice(self) -> tuple[Array, ...]:
         return *self.arrays.lattice, *self._alternatives
 
-    def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
-        """Set the limits of the frames to come: Kaldi's beam, beam_delta, max_active and min_active."""
-        self.numbers = self.numbers._replace(
-            beam=float(beam), beam_delta=float(beam_delta), max_active=int(most), min_active=int(least)
-        )
-
     def skip(self, share: float) -> None:
         """Of frames in a row whose blank is more probable than `share` search only the first; 1: search all."""
         over = float(np.log(share)) if share < 1.0 and self.graph.blank >= 0 else np.inf
@@ -119,8 +113,17 @@ class Workspace:
             listed.weight[of_words] = arcs["weight"][listed.record[of_words]] + np.float32(penalty)
 
     def start(self, lattice: bool, beam: float) -> None:
-        """One token in the start state, and those that epsilon arcs lead to."""
-        self._keep_alternatives(lattice, beam)
+        """One token in the start state, and those that epsilon arcs lead to.
+
+        `lattice`: whether ways within `beam` of the best are kept; arrays that are there serve again.
+        """
+        self.numbers = self.numbers._replace(lattice_beam=float(beam) if lattice else -1.0)
+        if lattice != (self.numbers.n_ranks > 0):
+            made = layout.Lattice(*self._made("lattice", lattice))
+            made.rank[:] = alternatives.epsilon_ranks(self.graph) if lattice else 0
+            self.numbers = self.numbers._replace(n_ranks=int(made.rank.max(initial=0)) + 1 if lattice else 0)
+            self._alternatives = made[:2]
+            self.hold(self.arrays._replace(lattice=made))
         self._settled, self.renumbered_from, self._few = 0, 0, FEW_ENTRIES
         self._open(0, 0)
         tokens, books = self.arrays.tokens, self.books
@@ -266,16 +269,6 @@ class Workspace:
         longer = self._empty((length, *column.shape[1:]), column.dtype)
         longer[:used] = column[:used]
         return longer
-
-    def _keep_alternatives(self, on: bool, beam: float) -> None:
-        """Keep ways within `beam`, or none; arrays that are there serve again."""
-        self.numbers = self.numbers._replace(lattice_beam=float(beam) if on else -1.0)
-        if on != (self.numbers.n_ranks > 0):
-            lattice = layout.Lattice(*self._made("lattice", on))
-            lattice.rank[:] = alternatives.epsilon_ranks(self.graph) if on else 0
-            self.numbers = self.numbers._replace(n_ranks=int(lattice.rank.max(initial=0)) + 1 if on else 0)
-            self._alternatives = lattice[:2]
-            self.hold(self.arrays._replace(lattice=lattice))
 
     def _as_read(self, scores: Array) -> F32:
         """The same as kernels read them; ArrayError where they are no rows of the graph's senones."""

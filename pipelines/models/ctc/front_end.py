@@ -1,8 +1,7 @@
 """From sound to the scores of a CTC net: features, then the net, whole utterances or chunk by chunk.
 
-The net belongs to the scoring of a run, by the group of its stages; that it is computed here, before the search begins,
-is because it looks at all of an utterance. What an utterance's `features` hold is therefore its scores, in the first of
-the frames that an output stands for; `scoring.scorer.CtcScorer` hands them to the search.
+A net may look at all of an utterance, so it is computed here, before the search begins. An utterance's `features` are
+its scores, in the first of the frames that an output stands for; `scoring.scorer.CtcScorer` hands them to the search.
 """
 
 from __future__ import annotations
@@ -90,21 +89,20 @@ class CtcFrontEnd:
 
     def costs(self) -> dict[str, Cost]:
         """Cost law per stage: of the net from its operators and their shapes; features as `kaldi.KaldiMfcc.costs`."""
-        return self.profile.costs(self.net.threads) | ({FBANK: self._fbank_cost()} if self.net.input.fbank else {})
-
-    def _fbank_cost(self) -> Cost:
-        fbank = self.net.input.fbank
-        assert fbank is not None
+        costs, fbank = self.profile.costs(self.net.threads), self.net.input.fbank
+        if fbank is None:
+            return costs
         window, fft = fbank.rate * 0.025, 1 << (int(fbank.rate * 0.025) - 1).bit_length()
         operations = 6.0 * window + 2.5 * fft * np.log2(fft) + 7.0 * (fft // 2 + 1)
         least = 4.0 * (self.net.input.hop + fbank.bins)
-        return Cost(
+        costs[FBANK] = Cost(
             operations={"scalar": Linear(per_frame=float(operations)), "log": Linear(per_frame=float(fbank.bins))},
             bytes_min=Linear(per_frame=least),
             bytes_max=Linear(per_frame=least + 8.0 * fft),
             working_set_bytes=12.0 * fft + 4.0 * fft,
             calls={NUMPY_CALL: Linear(per_frame=2.0)},
         )
+        return costs
 
 
 class CtcUtterance:

@@ -82,7 +82,12 @@ def _input_of(kind: str, path: Path, entries: Mapping[str, str], shapes: Sequenc
         if rate < 4_000 or rate % 100 or not frames:
             raise ModelError(f"{path}: a sample_rate of {rate} Hz in chunks of {frames} × 10 ms is not computed.")
         return Input("samples", T_ONE_EACH, rate, chunk=frames, shift=frames, layout="T-one")
-    features = Fbank(bins=_bins(path, shapes[0], 1 if kind in NEMO else 2))
+    if len(shapes[0]) != 3:
+        raise ModelError(f"{path}: its first input has {len(shapes[0])} axes; features have 3.")
+    bins = shapes[0][1 if kind in NEMO else 2]
+    if isinstance(bins, int) and not 1 <= bins <= MOST_BINS:
+        raise ModelError(f"{path} takes {bins} values of a frame; at most {MOST_BINS} are computed.")
+    features = Fbank(bins=bins) if isinstance(bins, int) else Fbank()
     if kind == "zipformer2_ctc":
         return Input("frames", ZIPFORMER_EACH, fbank=features, layout="zipformer2_ctc (icefall)")
     if kind == "zipformer2":
@@ -109,17 +114,6 @@ def _number(path: Path, entries: Mapping[str, str], name: str, most: int) -> int
     if not re.fullmatch("[0-9]{1,8}", text) or not 1 <= int(text) <= most:
         raise ModelError(f"{path}: {name} must be a whole number from 1 to {most:,}, not {one_line(text, 60)!r}.")
     return int(text)
-
-
-def _bins(path: Path, shape: Shape, axis: int) -> int:
-    if len(shape) != 3:
-        raise ModelError(f"{path}: its first input has {len(shape)} axes; features have 3.")
-    bins = shape[axis]
-    if not isinstance(bins, int):
-        return Fbank.bins
-    if not 1 <= bins <= MOST_BINS:
-        raise ModelError(f"{path} takes {bins} values of a frame; at most {MOST_BINS} are computed.")
-    return bins
 
 
 @dataclass(frozen=True)

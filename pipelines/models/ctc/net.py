@@ -1,7 +1,6 @@
 """A CTC net and what computes it: onnxruntime, over whole utterances in windows, or chunk by chunk with states.
 
-A net for whole utterances looks at all of them (attention, averages over time), which takes memory by the square of
-their length. A longer one is therefore computed in windows, each with some frames more on both sides.
+Attention takes memory by the square of an utterance's length: a longer one is computed in windows, which overlap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a CTC net consists of: its blocks and operators, with their time, operations and bytes.
 
-onnxruntime's profile says of each operator of a call how long it took and what shapes went in and came out. Silence of
-three lengths is computed so before a run, which nothing slows down then. From the shapes follow operations and bytes,
-which grow with the outputs of a call and their square (attention); from the times, how a call divides among the blocks.
+Before a run silence of three lengths is computed under onnxruntime's profile. From the shapes follow operations and
+bytes, which grow with the outputs of a call and their square (attention); from the times, a call's share of each block.
 
 A block is the outermost part of an operator's name that is numbered (`backbone.3`, `layers.0`), if it has parts itself.
 What comes before the first is the stem (features, in a net that takes sound itself), what follows the last the output.

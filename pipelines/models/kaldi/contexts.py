@@ -20,7 +20,7 @@ from pipelines.models.kaldi.tree import NONE, Tree
 from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, MAX_PHONES, POSITIONS, SINGLE, ModelDefinition
 from profiler.arrays import F32, I32
-from profiler.files.inputs import lines_of, there
+from profiler.files.inputs import lines_of
 from profiler.plain import one_line
 
 FILES = ("final.mdl", "tree", "phones.txt")
@@ -29,8 +29,7 @@ LEFT = {INTERNAL: INTERNAL, BEGIN: END, END: INTERNAL, SINGLE: END}
 RIGHT = {INTERNAL: INTERNAL, BEGIN: INTERNAL, END: BEGIN, SINGLE: BEGIN}
 """The place of a neighbour in its word, by that of the phone."""
 SILENCE = "sil"
-FILLERS = frozenset({SILENCE, "spn", "nsn", "lau", "sp"})
-"""Names of the recipes' phones that are no speech, in small letters."""
+FILLERS = frozenset({SILENCE, "spn", "nsn", "lau", "sp"})  # phones that are no speech, in small letters
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +67,6 @@ class Contexts:
                 for (target, _), value in zip(topology[state].transitions, each, strict=True):
                     cost[at, state, most if target == len(topology) - 1 else target] = value
         return Hmms((rows[:, 1:] >= 0).sum(1).astype(np.int32), rows[:, 1:], cost)
-
-
-def can_be_read(directory: Path) -> bool:
-    return all(there(directory / name) for name in FILES)
 
 
 def read(directory: Path) -> Contexts:
@@ -159,8 +154,7 @@ def read_symbols(path: Path) -> list[str]:
     found: dict[int, str] = {}
     for number, line in enumerate(lines_of(read_file(path, LARGEST_TABLE).decode("utf-8", "replace")), start=1):
         # At ASCII blanks alone: others are part of a name.
-        fields = line.replace("\t", " ").split(" ")
-        fields = [field for field in fields if field]
+        fields = [field for field in line.replace("\t", " ").split(" ") if field]
         if not fields:
             continue
         at = fields[-1]

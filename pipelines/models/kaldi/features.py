@@ -20,6 +20,7 @@ from pipelines.models.kaldi import binary, ivector
 from pipelines.models.sphinx.binary import LARGEST_TEXT, first_there, read_file
 from profiler.arrays import F32
 from profiler.files import inputs
+from profiler.plain import one_line
 
 TRANSFORMS = ("final.mat", "lda.mat")
 OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
@@ -193,5 +194,8 @@ def _file(directory: Path, name: str) -> Path | None:
 
 def _options_in(path: Path) -> dict[str, str]:
     options = kaldi_parameters.options_of(read_file(path, LARGEST_TEXT).decode("utf-8", "replace"), str(path))
-    kaldi_parameters.check_names(options, path.name, str(path))
+    for option in options:
+        home = next((file for file, names in kaldi_parameters.OF_FILES.items() if option in names), "mfcc.conf")
+        if path.name != home and option not in ("print-args", "verbose"):
+            raise FeatureParameterError(f"{path}: --{one_line(option, 80)} is an option of {home}, not of {path.name}.")
     return options

@@ -35,7 +35,6 @@ MOST_VALUES = 1 << 28  # of means, mixtures filled up: a gigabyte
 MOST_FILLED, FEW_VALUES = 16, 1 << 20
 """How many times the values of the file that may be, from a small model on; those of Kaldi's recipes are below 8."""
 MODELS = (FINAL, f"am/{FINAL}")
-OLDER_NET = "<Nnet>"
 
 
 def lies_in(directory: Path) -> bool:
@@ -50,7 +49,7 @@ def load(directory: Path) -> AcousticModel:
     reader = Reader.of(path)
     model = transitions.read(reader)
     kind = reader.peek()
-    if kind == OLDER_NET:
+    if kind == "<Nnet>":
         raise ModelError(f"{path} is a neural net of Kaldi's nnet2 ({kind}), which is not read; one of nnet3 is")
     if kind == nnet3.MARK:
         return _net(directory, path, model, nnet3.read(reader))
@@ -161,7 +160,7 @@ def _graph(directory: Path) -> str:
         return "graph HCLG.fst"
     if any(all(there(directory / place / name) for name in LOOKAHEAD) for place in ("", "graph")):
         return f"graph of {' and '.join(LOOKAHEAD)}"
-    compiled = contexts.can_be_read(directory)
+    compiled = all(there(directory / name) for name in contexts.FILES)
     return f"no HCLG.fst{', a graph is compiled from the tree' if compiled else ' and no tree with phones.txt'}"
 
 

@@ -32,7 +32,6 @@ MOST_COMPONENTS = 10_000
 LARGEST_CONTEXT = 500  # frames on one side; those of Kaldi's recipes are below 50
 MOST_HELD = 1 << 26  # values of all nodes in a block with its context: a quarter of a gigabyte
 BLOCK = 64
-PRIOR_FLOOR = 1e-10
 COMPONENT: Final = "component-node"
 OUTPUT_NODE: Final = "output-node"
 KINDS: Final = (COMPONENT, "input-node", OUTPUT_NODE, "dim-range-node")
@@ -142,7 +141,7 @@ def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nod
     if len(priors):
         if len(priors) != net.pdfs or (priors < 0).any():
             reader.wrong(f"it has {len(priors)} priors for {net.pdfs} pdfs, or one below 0")
-        net = replace(net, log_priors=np.log(np.maximum(priors, PRIOR_FLOOR)).astype(np.float32), has_priors=True)
+        net = replace(net, log_priors=np.log(np.maximum(priors, 1e-10)).astype(np.float32), has_priors=True)
     if max(net.context) > LARGEST_CONTEXT:
         reader.wrong(f"its context is {max(net.context)} frames, at most {LARGEST_CONTEXT} are computed")
     # An affine component takes its inputs at each of its offsets.
@@ -300,10 +299,14 @@ def _parts(call: _Call) -> tuple[Part, ...]:
             return _each(of, lambda term: term.shifted(offset))
         case _Call("Round", [of, to]):
             every = _number(to, "a multiple of Round", 1, FARTHEST)
-            return _each(of, lambda term: _rounded(term, every))
+            if any(term.every > 1 for part in _parts(of) for term in part):
+                raise _Unread("has Round in Round, which is not computed")
+            return _each(of, lambda term: replace(term, before=0, every=every, after=term.before + term.after))
         case _Call("ReplaceIndex", [of, _Call("t", []), at]):
             _number(at, "a time of ReplaceIndex", -FARTHEST, FARTHEST)
-            return _each(of, _latest)
+            if any(term.node != IVECTOR for part in _parts(of) for term in part):
+                raise _Unread("has ReplaceIndex of another node than ivector, which is not computed")
+            return _each(of, lambda term: Term(term.node, term.scale, latest=True))
     raise _Unread(f"has the descriptor {one_line(call.name, 40)}, which is not computed with these arguments")
 
 
@@ -326,15 +329,3 @@ def _number(call: _Call, what: str, low: int, high: int) -> int:
 
 def _each(of: _Call, change: Callable[[Term], Term]) -> tuple[Part, ...]:
     return tuple(tuple(map(change, part)) for part in _parts(of))
-
-
-def _rounded(term: Term, every: int) -> Term:
-    if term.every > 1:
-        raise _Unread("has Round in Round, which is not computed")
-    return replace(term, before=0, every=every, after=term.before + term.after)
-
-
-def _latest(term: Term) -> Term:
-    if term.node != IVECTOR:
-        raise _Unread("has ReplaceIndex of another node than ivector, which is not computed")
-    return Term(term.node, term.scale, latest=True)

@@ -8,6 +8,7 @@ size; files of other formats are known by what they begin with, so that the sent
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import os
 import zlib
@@ -25,13 +26,11 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 SHOWN = 60  # characters of a line that a sentence repeats
-LN10 = float(np.log(10.0))
 MAX_LINE = 4096
 MAX_BYTES = 4 << 30  # of the text: 50 million trigrams of 40 characters are 2 GB
 EXPANSION, SMALL_BYTES = 16, 8 << 20
 """Unpacked text may be so many times as large as its file, and so large in any case: n-grams pack to a tenth."""
 MAX_IDLE_LINES = 10_000  # lines that say nothing: blank ones, and those before the counts
-_BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64
 _OTHERS = (
     (4, b"Darpa Trigram LM", "a Sphinx DMP file: convert it with sphinx_lm_convert to ARPA"),
@@ -61,8 +60,15 @@ class Lines(Iterator[str]):
         while line := self._stream.readline(MAX_LINE + 1):
             self.number += 1
             if self.number == 1:
-                self._name_other(line[:_HEAD_BYTES])
-                line = line.removeprefix(_BOM)
+                head = line[:_HEAD_BYTES]
+                for at, mark, what in _OTHERS:
+                    if head.startswith(mark, at):
+                        raise LanguageModelError(f"{self.file} is {what}.")
+                if b"\0" in head:
+                    raise LanguageModelError(
+                        f"{self.file} is not an ARPA file, which is a text, but holds binary data."
+                    )
+                line = line.removeprefix(codecs.BOM_UTF8)
             self._left -= len(line)
             if len(line) > MAX_LINE:
                 raise self.problem(f"this is no ARPA file: the line is over {MAX_LINE} bytes")
@@ -87,13 +93,6 @@ class Lines(Iterator[str]):
     def problem(self, what: str) -> LanguageModelError:
         """Return an error of one sentence on the latest line."""
         return LanguageModelError(f"{self.file}, line {self.number}: {what}.")
-
-    def _name_other(self, head: bytes) -> None:
-        for at, mark, what in _OTHERS:
-            if head.startswith(mark, at):
-                raise LanguageModelError(f"{self.file} is {what}.")
-        if b"\0" in head:
-            raise LanguageModelError(f"{self.file} is not an ARPA file, which is a text, but holds binary data.")
 
 
 @contextmanager
@@ -123,8 +122,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Lines]:
         raise LanguageModelError(f"{name} cannot be read: {reason}.") from error
 
 
-_BLANKS = " \t\r\n\f\v"
-_WIDE = {ord(blank): " " for blank in _BLANKS}
+_WIDE = str.maketrans(dict.fromkeys("\t\r\n\f\v", " "))
 
 
 def fields(line: str) -> list[str]:
@@ -211,7 +209,7 @@ def _block(lines: Lines, k: int, count: int, wanted: str, index: dict[str, int],
 
 
 def _natural(values: array[float]) -> F64:
-    return np.maximum(np.array(values) * LN10, LOG_ZERO)
+    return np.maximum(np.array(values) * np.log(10.0), LOG_ZERO)
 
 
 def _counts(lines: Lines) -> list[int]:

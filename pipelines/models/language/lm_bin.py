@@ -22,7 +22,6 @@ MAX_FILE_BYTES = 512 << 20
 MAGIC = b"Trie Language Model"
 LOG_BASE = 1.0001
 TABLE_BITS = 16
-TABLE_SIZE = 1 << TABLE_BITS
 _UNIGRAM = np.dtype([("prob", "<f4"), ("backoff", "<f4"), ("next", "<u4")])
 
 
@@ -53,7 +52,10 @@ def _model(cursor: Cursor, max_order: int) -> NGram:
     cursor.take(4 if order > 1 else 0, "quantiser's header")
     # By order from 2 on: probabilities and, but for the highest, back-off weights by index.
     tables = [
-        [_natural(file, cursor.array("f4", TABLE_SIZE, f"table of {k}-grams")) for _ in range(2 if k < order else 1)]
+        [
+            _natural(file, cursor.array("f4", 1 << TABLE_BITS, f"table of {k}-grams"))
+            for _ in range(2 if k < order else 1)
+        ]
         for k in range(2, order + 1)
     ]
     unigram = np.frombuffer(cursor.take((counts[0] + 1) * _UNIGRAM.itemsize, "unigrams"), _UNIGRAM)

@@ -172,8 +172,7 @@ def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
     """
     index = model.index()
     keep = [SENTENCE_START, SENTENCE_END, *vocabulary]
-    missing = [w for w in keep if w not in index]
-    if missing:
+    if missing := [w for w in keep if w not in index]:
         raise LanguageModelError(f"The language model lacks the word '{missing[0]}'.")
     chosen = sorted({index[w] for w in keep})
     renumber = np.full(len(model.words), -1, dtype=np.int32)
@@ -269,8 +268,7 @@ def expected_count(model: NGram, k: int) -> F64:
 def renormalise(model: NGram) -> NGram:
     """Back-off weights such that each history sums to 1.
 
-    Where explicit probabilities leave less than MIN_BACKOFF_MASS they are scaled down to leave it;
-    where every word is listed they are scaled to sum to 1.
+    Explicit probabilities that leave less than MIN_BACKOFF_MASS, or list every word, are scaled.
     """
     probs = list(model.log_prob)
     backoffs = list(model.log_backoff)
@@ -305,9 +303,8 @@ def most_probable(model: NGram, candidates: Sequence[str], limit: int) -> list[s
 def _left_over(model: NGram, k: int, lower: F64, prob: F64, context: I64) -> tuple[F64, F64]:
     """Mass each history of k-1 words leaves to unlisted words: (by itself, one order lower)."""
     n = len(model.ids[k - 2])
-    explicit = np.bincount(context, prob, n)
-    backed = np.bincount(context, lower, n)
-    return (np.maximum(1.0 - explicit, MIN_BACKOFF_MASS), np.maximum(1.0 - backed, MIN_BACKOFF_MASS))
+    explicit, backed = np.bincount(context, prob, n), np.bincount(context, lower, n)
+    return np.maximum(1.0 - explicit, MIN_BACKOFF_MASS), np.maximum(1.0 - backed, MIN_BACKOFF_MASS)
 
 
 def _history_log_prob(model: NGram, history: Ids) -> F64:

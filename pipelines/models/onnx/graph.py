@@ -4,8 +4,7 @@ The card (`pipelines.models.nets.Card`) says which frames go in and how they are
 inputs], the scaled frames with their context, and gives one [n, senones] of log posteriors or logits (of probabilities
 the logarithm is taken); n must be free. `docs/nets.md` says all of it to whoever exports a net.
 
-What a stranger's file must not do is refused here, before any runtime sees it, and cost laws need to know what the
-operators are. Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.
+Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.
 """
 
 import math
@@ -47,7 +46,6 @@ SIZED = SHAPED_BY | dict.fromkeys(("CenterCropPad", "Expand", "OneHot", "Pad", "
 SIZED |= {"ConstantOfShape": slice(0, 1), "Range": slice(0, 3), "Resize": slice(1, 4)}
 """The same, with operators of SIZED_BY_VALUES that a net over whole utterances may have."""
 MAX_DEPTH = 8  # of branches in branches
-SIZES = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True)
@@ -289,7 +287,7 @@ def _reached(source: str, nodes: Iterable[Node]) -> set[str]:
     """Names of the tensors whose values follow from those of `source`; sizes alone do not count."""
     users: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        for name in node.inputs if node.operator not in SIZES else ():
+        for name in node.inputs if node.operator not in ("Shape", "Size") else ():
             users[name].append(node)
     found, left = {source}, [source]
     while left:

@@ -1,7 +1,6 @@
 """CMUSphinx acoustic models: `mdef`, `means`, `variances`, `sendump` and their companions.
 
-`definition` and `parameters` read them, `model.load` puts them together and checks that they agree.
-No scoring here, and nothing that needs the pocketsphinx library: only its model files are read.
+`definition` and `parameters` read them, `model.load` puts them together. Nothing needs the library of pocketsphinx.
 """
 
 from pipelines.models.errors import ModelError

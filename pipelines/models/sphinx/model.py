@@ -134,7 +134,10 @@ def load(directory: Path | str) -> AcousticModel:
         hint = f"did you mean {within[0]}?" if within else "the model directory needs it"
         raise ModelError(f"{directory / 'feat.params'} is missing; {hint}")
     feat_params = read_feat_params(directory / "feat.params")
-    transform = _transform(directory, feat_params)
+    path = directory / "feature_transform"
+    transform = parameters.read_transform(path) if there(path) else None
+    if transform is None and "lda" in feat_params:
+        raise ModelError(f"{path} is missing; -lda in feat.params says that the features are transformed by it")
     definition = definitions.read(directory / "mdef")
     means = parameters.read_gaussians(directory / "means", "means")
     variances = parameters.read_variances(directory / "variances")
@@ -180,15 +183,6 @@ def read_feat_params(path: Path) -> dict[str, str]:
     options = options_of(text, str(path))
     FeatureParameters.from_mapping(options, str(path))
     return options
-
-
-def _transform(directory: Path, options: dict[str, str]) -> Array | None:
-    path = directory / "feature_transform"
-    if there(path):
-        return parameters.read_transform(path)
-    if "lda" in options:
-        raise ModelError(f"{path} is missing; -lda in feat.params says that the features are transformed by it")
-    return None
 
 
 def _as_parted(

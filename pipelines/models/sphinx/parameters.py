@@ -175,13 +175,10 @@ def open_payload(path: Path, what: str) -> Cursor:
 
 # pocketsphinx' log base and the shift of its 8-bit scores.
 LOG_BASE = 1.0001
-SHIFT = 10
-NAT_PER_STEP = (1 << SHIFT) * math.log(LOG_BASE)
+NAT_PER_STEP = (1 << 10) * math.log(LOG_BASE)
 MAX_LINE = 999  # pocketsphinx reads the header lines into 1 000 bytes
 CLUSTERS = 16
-LARGEST_SENDUMP = (
-    64 << 20
-)  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read they are four times as much
+LARGEST_SENDUMP = 64 << 20  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read, four times as much
 KEYS = ("feature_count", "mixture_count", "model_count", "cluster_count", "cluster_bits")
 
 

@@ -261,20 +261,11 @@ class Frontier:
         t.add_(1)
 
 
-class Survivors(NamedTuple):
-    """Of each utterance the best, in no order: `cost` and `chosen`, the columns they come from, [batch, max_active];
-    `lowest` cost [batch, 1]; and which of them are `kept`."""
-
-    cost: Tensor
-    chosen: Tensor
-    lowest: Tensor
-    kept: Tensor
-
-
-def survivors(cost: Tensor, max_active: int, beam: Tensor, min_active: int) -> Survivors:
+def survivors(cost: Tensor, max_active: int, beam: Tensor, min_active: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The best `max_active` of `cost` float32 [batch, n] (+inf: no token), as Kaldi's GetCutoff would prune them.
 
-    The beam [1], in nat, is wider where fewer than `min_active` tokens are in it.
+    The beam [1], in nat, is wider where fewer than `min_active` tokens are in it. Returns, in no order, the costs and
+    the columns they come from, [batch, max_active]; the lowest cost [batch, 1]; and which of them are kept.
     """
     import torch
 
@@ -286,7 +277,7 @@ def survivors(cost: Tensor, max_active: int, beam: Tensor, min_active: int) -> S
         limit = torch.maximum(limit, enough)
     else:
         limit = torch.full_like(limit, torch.inf)
-    return Survivors(top, chosen, lowest, top < limit)
+    return top, chosen, lowest, top < limit
 
 
 def tables_of(arcs: DirectArcs, where: str) -> dict[str, Tensor]:

@@ -1,8 +1,7 @@
 """Finds a search graph in the cache, or has a child process compile it.
 
-Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be interrupted; in a child
-process (`python -m pipelines.search.graph.compile`) it can be killed at any moment and its memory goes with it. The
-child reports its steps as JSON lines on stdout and ends when its stdin closes, so that it never outlives the parent.
+The child (`python -m pipelines.search.graph.compile`) can be killed inside library calls, which take minutes and some
+GB. It reports its steps as JSON lines on stdout and ends when its stdin closes, so that it never outlives the parent.
 """
 
 import json

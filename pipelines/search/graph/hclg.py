@@ -27,8 +27,6 @@ from profiler.files.inputs import open_input, there
 from profiler.plain import one_line
 
 LARGEST = 512 << 20  # Bytes of a graph; reading one takes some six times as much memory
-NO_WORDS = MARKS | {"!sil", "<sil>", "#0"}
-"""Words of Kaldi's recipes that no hypothesis has, in lower case."""
 OWN = ("grammar", "language_model", "dictionary")
 """Settings that name files for another graph than the one in the folder."""
 
@@ -100,7 +98,7 @@ def read(path: Path) -> Fst:
 def is_no_word(word: str) -> bool:
     """Whether a hypothesis leaves a word of Kaldi's tables out: marks and noises, but not a number such as `[9]`."""
     noise = FILLER.fullmatch(word) is not None and any(map(str.isalpha, word))
-    return not word or word.lower() in NO_WORDS or noise
+    return not word or word.lower() in MARKS | {"!sil", "<sil>", "#0"} or noise
 
 
 def with_loops(fst: Fst) -> Topology:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MAGIC = 2125659606
 _HEADER = struct.Struct("<iQqqq")  # flags, properties, start, states, arcs
 _LONGEST_HEADER = 128
-_VERSION = 2
 _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
 
 _INPUT_SYMBOLS, _OUTPUT_SYMBOLS, _ALIGNED = 0x1, 0x2, 0x4
@@ -141,7 +140,7 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
     with Path(path).open("wb") as out:
         out.write(struct.pack("<i", MAGIC))
         out.writelines(struct.pack("<i", len(text)) + text for text in (b"vector", b"standard"))
-        out.write(struct.pack("<i", _VERSION))
+        out.write(struct.pack("<i", 2))
         out.write(_HEADER.pack(0, _MUTABLE_EXPANDED, fst.start, fst.n_states, fst.n_arcs))
         out.write(body.data)
 

@@ -14,17 +14,6 @@ from pipelines.search.graph.wfst import GraphError
 from profiler.files import inputs
 from profiler.plain import one_line
 
-SILENCE_PROBABILITY = 0.3
-FILLER_PROBABILITY = 0.001
-TRANSITION_SCALE = 0.3
-"""Weight of the HMM transition probabilities relative to the language model and the scaled acoustics.
-
-These three were tuned together with acoustic scale and insertion penalty on the first 100
-sentences of the synthetic development corpus (tests/bench/corpus.py): 552 word errors in 1 433, where
-1.0 / 0.01 for transitions and fillers gave over 570 at their best. Kaldi's recipes scale self-loops
-by 0.1.
-"""
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -44,9 +33,11 @@ class Recipe:
     trigrams: int = 0
     pruning: Literal["entropy", "count"] = "entropy"
     grammar: str = ""
-    silence_probability: float = SILENCE_PROBABILITY
-    filler_probability: float = FILLER_PROBABILITY
-    transition_scale: float = TRANSITION_SCALE
+    # Tuned together with acoustic scale and insertion penalty on synthetic speech (tests/bench/corpus.py): 552 word
+    # errors in 1 433, where 1.0 / 0.01 for transitions and fillers gave over 570. Kaldi scales self-loops by 0.1.
+    silence_probability: float = 0.3
+    filler_probability: float = 0.001
+    transition_scale: float = 0.3  # of the HMM transition probabilities
     units: Sequence[str] = ()
     blank: int = 0
     boundary: int | None = None
@@ -67,9 +58,8 @@ def default_language_model() -> Path:
 def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
     """Return the recipe for the settings; files that they do not name are those of the pocketsphinx package.
 
-    Settings that do not act with the others are left out, so that they do not cause another
-    graph. Of the model only senones, tying and transitions matter, which all models derived from
-    one directory share. Raises GraphError for a missing grammar.
+    Settings that do not act with the others are left out, so that they do not cause another graph. GraphError for a
+    missing grammar.
     """
     dictionary = os.path.expanduser(config.dictionary) or str(dictionaries.default_path())
     return Recipe(str(model.directory), dictionary, **sentences(config))
@@ -77,8 +67,14 @@ def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
 
 def sentences(config: GraphConfig) -> dict[str, Any]:
     """Return what of a recipe says which sentences there are."""
-    if config.grammar:
-        return {"grammar": str(_grammar_file(config.grammar))}
+    if name := config.grammar:
+        shipped = {path.stem: path for path in sorted(assets.path("grammars").glob("*.gram"))}
+        file = shipped.get(name, Path(os.path.expanduser(name)))
+        if name not in shipped and not inputs.regular(file):
+            raise GraphError(
+                f"There is no grammar file {one_line(name)}; shipped with the program are {', '.join(shipped)}."
+            )
+        return {"grammar": str(file)}
     return {
         "language_model": os.path.expanduser(config.language_model) or str(default_language_model()),
         "vocabulary": config.vocabulary,
@@ -87,16 +83,3 @@ def sentences(config: GraphConfig) -> dict[str, Any]:
         "trigrams": config.trigrams if config.order > 2 else 0,
         "pruning": config.pruning if config.order > 1 else "entropy",
     }
-
-
-def _grammar_file(name: str) -> Path:
-    """The shipped grammar of that name, or the file called `name`."""
-    shipped = {path.stem: path for path in sorted(assets.path("grammars").glob("*.gram"))}
-    if name in shipped:
-        return shipped[name]
-    file = Path(os.path.expanduser(name))
-    if not inputs.regular(file):
-        raise GraphError(
-            f"There is no grammar file {one_line(name)}; shipped with the program are {', '.join(shipped)}."
-        )
-    return file

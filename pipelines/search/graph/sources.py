@@ -18,7 +18,6 @@ from pipelines.search.graph.recipe import Recipe
 from profiler.files import inputs
 from profiler.plain import one_line
 
-JSGF_SUFFIXES = (".jsgf", ".gram")
 MARKS = frozenset({"<s>", "</s>", "<unk>", "<eps>"})
 """Entries of language models and dictionaries that are no words, in lower case."""
 FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")  # How noises and silence are written there
@@ -182,7 +181,7 @@ def read_grammar(path: str | Path) -> Grammar:
         raise GrammarError(f"The grammar cannot be read: {error}") from None
     if other := phrases.named(head):
         raise GrammarError(f"{one_line(str(file))} is {other}.")
-    is_jsgf = jsgf.begins(head) or file.suffix.lower() in JSGF_SUFFIXES
+    is_jsgf = jsgf.begins(head) or file.suffix.lower() in (".jsgf", ".gram")
     return jsgf.read(file) if is_jsgf else phrases.read(file)
 
 

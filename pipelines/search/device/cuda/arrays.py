@@ -1,7 +1,4 @@
-"""What the CUDA search works on, as tensors of torch: the graph, one utterance's state times the batch, and scores.
-
-Tensors, because scores come from torch and its streams and memory are the device's.
-"""
+"""What the CUDA search works on, as tensors of torch: the graph, one utterance's state times the batch, and scores."""
 
 from __future__ import annotations
 

@@ -276,8 +276,8 @@ class CudaSearch(BatchSearch):
 
     def _enlarge_lists(self, short: I64) -> None:
         self._arrays.enlarge_lists()
+        # The frame begins anew: states that no list had room for hold a key.
         for b in short.tolist():
-            # The frame begins anew: states that no list had room for hold a key.
             self._arrays.keys[b].fill_(layout.FREE)
 
     def _collect(self, b: int) -> None:
