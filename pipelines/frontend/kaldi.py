@@ -4,9 +4,8 @@ As in Kaldi's feat/: apply-cmvn, then add-deltas or splice-feats, then transform
 the utterance, or of the last frames (online CMVN); dither is left out. Beyond both ends the outermost frame is
 repeated. A sound shorter than a window is filled up with zeros to one frame.
 
-For a net with i-vectors each frame ends with that of its chunk, as in Kaldi's online decoding (nnet3's looped
-decodables): the latest when the chunk's first frame is needed, where sound arrives in pieces of PIECE_S. It depends on
-the search's best path so far, so that it is estimated while the utterance is decoded (`KaldiStream.adapt`).
+For a net with i-vectors each frame ends with that of its chunk, as in Kaldi's online decoding: the latest when the
+chunk's first frame is needed. It depends on the search's best path so far (`KaldiStream.adapt`).
 """
 
 from __future__ import annotations

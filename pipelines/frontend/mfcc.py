@@ -75,10 +75,7 @@ def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int,
 
 
 class _Buffers(threading.local):
-    """What a block of frames goes through on its way to cepstra, for each thread.
-
-    Made anew for each block, their pages would cost as much as the work.
-    """
+    """What a block of frames goes through, for each thread: made anew, pages would cost as much as the work."""
 
     def __init__(self, p: FeatureParameters) -> None:
         samples = (BLOCK_FRAMES - 1) * p.hop_samples + p.window_samples
@@ -99,8 +96,7 @@ class Mfcc:
     ) -> None:
         """Take parameters, or the options of a `feat.params` (FeatureParameterError if unfit).
 
-        `warp` scales the frequencies of the mel filters: above 1 the voice seems to come from a
-        longer vocal tract (training data of more voices). `transform` f32 [m, n]: of a model that has one.
+        `warp` scales the frequencies of the mel filters (above 1: a longer vocal tract). `transform` f32 [m, n].
         """
         if isinstance(parameters, Mapping):
             parameters = FeatureParameters.from_mapping(parameters)
@@ -121,10 +117,7 @@ class Mfcc:
         self.prior[: len(p.cmninit)] = p.cmninit[: p.ncep]
 
     def n_frames(self, n_samples: int) -> int:
-        """How many frames `n_samples` samples yield: the last, partial window counts as a frame.
-
-        Any non-empty signal yields at least one frame.
-        """
+        """How many frames `n_samples` samples yield; the last, partial window counts as one."""
         if n_samples <= 0:
             return 0
         beyond_first = n_samples - self.parameters.window_samples

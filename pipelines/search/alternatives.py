@@ -1,10 +1,8 @@
 """N-best word sequences and word confidences, from the lattice that the search kept.
 
-The n best *different* word sequences are found by determinising the lattice from its end while searching it: a
-hypothesis's ending (its last words) stands for the set of all history entries that the rest may end in, with their
-costs above the best; the least of them is what the best path with this ending costs, so a best-first search meets
-complete sequences in order, and none twice (M. Mohri, M. Riley, "An efficient algorithm for the n-best-strings
-problem", ICSLP 2002, with the set built on the fly).
+The lattice is determinised from its end while it is searched: a hypothesis's ending (its last words) stands for all
+history entries that the rest may end in, so a best-first search meets complete sequences in order, and none twice
+(M. Mohri, M. Riley, "An efficient algorithm for the n-best-strings problem", ICSLP 2002).
 """
 
 from bisect import insort
@@ -86,11 +84,11 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     while waiting and len(result) < n:
         cost, _, ending, backpointers, costs = waiting.pop(0)
         if backpointers is None:
-            words = []
+            said = []
             while ending is not None:
                 word, ending = ending
-                words.append(graph.words[word - 1])
-            result.append(Hypothesis(words, lattice.best_cost + cost))
+                said.append(graph.words[word - 1])
+            result.append(Hypothesis(said, lattice.best_cost + cost))
             continue
         found, above, begin = lattice_kernels.words_before(graph.arcs, ways, backpointers, costs, beam, scratch)
         if begin <= beam:

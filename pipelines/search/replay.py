@@ -33,10 +33,8 @@ class SearchReplay:
     def keep(self) -> None:
         """Copy what the next `advance` changes. What is only appended to, such as the history, needs no copy."""
         books = self._space.books
-        self._decoder_state[:] = books.decoder_state
-        self._floats[:] = books.floats
-        self._collected = self._space.collected
-        self._lost = self.viterbi.lost
+        self._decoder_state[:], self._floats[:] = books.decoder_state, books.floats
+        self._collected, self._lost = self._space.collected, self.viterbi.lost
         for column, buffer in self._used():
             buffer[:] = column
 
@@ -68,7 +66,14 @@ class SearchReplay:
         if not self.repeatable:
             return {}
         lane.take()
-        self._put_back()
+        books, arrays = self._space.books, self._space.arrays
+        books.decoder_state[:], books.floats[:] = self._decoder_state, self._floats
+        self.viterbi.lost = self._lost
+        for column, buffer in self._used():
+            column[:] = buffer
+        # Of states without a token it does not matter what the slots hold (`sparse_set`).
+        living = int(self._decoder_state[layout.M])
+        arrays.places.slot[arrays.tokens.state[:living]] = np.arange(living, dtype=np.uint32)
         latest = self.viterbi._latest
         if isinstance(scores, np.ndarray):
             self.viterbi.advance(scores, first_frame, lane)
@@ -87,19 +92,6 @@ class SearchReplay:
             names[number]: int(spans["duration_ns"][spans["stage"] == number].sum())
             for number in np.unique(spans["stage"]).tolist()
         }
-
-    def _put_back(self) -> None:
-        """The search as it was when `keep` was called."""
-        books = self._space.books
-        books.decoder_state[:] = self._decoder_state
-        books.floats[:] = self._floats
-        self.viterbi.lost = self._lost
-        for column, buffer in self._used():
-            column[:] = buffer
-        # Of states without a token it does not matter what the slots hold (`sparse_set`).
-        living = int(self._decoder_state[layout.M])
-        state = self._space.arrays.tokens.state[:living]
-        self._space.arrays.places.slot[state] = np.arange(living, dtype=np.uint32)
 
     def _used(self) -> Iterator[tuple[Array, Array]]:
         """The parts of the search's columns that are in use at the state kept, each with its buffer."""

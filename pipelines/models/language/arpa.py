@@ -26,6 +26,7 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 SHOWN = 60  # characters of a line that a sentence repeats
+LN10 = float(np.log(10.0))
 MAX_LINE = 4096
 MAX_BYTES = 4 << 30  # of the text: 50 million trigrams of 40 characters are 2 GB
 EXPANSION, SMALL_BYTES = 16, 8 << 20
@@ -209,7 +210,7 @@ def _block(lines: Lines, k: int, count: int, wanted: str, index: dict[str, int],
 
 
 def _natural(values: array[float]) -> F64:
-    return np.maximum(np.array(values) * np.log(10.0), LOG_ZERO)
+    return np.maximum(np.array(values) * LN10, LOG_ZERO)
 
 
 def _counts(lines: Lines) -> list[int]:

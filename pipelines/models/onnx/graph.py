@@ -46,6 +46,7 @@ SIZED = SHAPED_BY | dict.fromkeys(("CenterCropPad", "Expand", "OneHot", "Pad", "
 SIZED |= {"ConstantOfShape": slice(0, 1), "Range": slice(0, 3), "Resize": slice(1, 4)}
 """The same, with operators of SIZED_BY_VALUES that a net over whole utterances may have."""
 MAX_DEPTH = 8  # of branches in branches
+SIZES = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,7 @@ def _reached(source: str, nodes: Iterable[Node]) -> set[str]:
     """Names of the tensors whose values follow from those of `source`; sizes alone do not count."""
     users: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        for name in node.inputs if node.operator not in ("Shape", "Size") else ():
+        for name in node.inputs if node.operator not in SIZES else ():
             users[name].append(node)
     found, left = {source}, [source]
     while left:

@@ -1,8 +1,4 @@
-"""Bounds-checked reading of a model file that a stranger may have written.
-
-Every size is checked against the bytes that are there before anything is allocated, so a
-truncated or corrupted file ends in one `ModelError` and never in a huge allocation.
-"""
+"""Reading of a stranger's model file: every size is checked against its bytes before anything is allocated."""
 
 import hashlib
 import os

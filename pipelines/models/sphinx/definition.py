@@ -162,7 +162,6 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
     return np.where(resolved < 0, fallback, resolved).astype(np.int32)
 
 
-BINARY_VERSION = 1
 
 
 def read(path: Path) -> ModelDefinition:
@@ -180,8 +179,8 @@ def _read_binary(data: bytes, path: Path) -> ModelDefinition:
     cursor = Cursor(data, path, big_endian=data[:4] == b"FDMB")
     cursor.take(4, "magic")
     version = cursor.i32("version", -(2**31))
-    if version != BINARY_VERSION:
-        raise ModelError(f"{path}: version is {version}, only version {BINARY_VERSION} is known")
+    if version != 1:
+        raise ModelError(f"{path}: version is {version}, only version 1 is known")
     cursor.take(cursor.i32("description length"), "description")
     n_ci = cursor.i32("number of CI phones", 1, MAX_PHONES)
     n_phone = cursor.i32("number of phones", n_ci)

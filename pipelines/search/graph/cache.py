@@ -42,10 +42,7 @@ _BUILD_PREFIX = ".build-"
 
 
 def path_of(recipe: Recipe) -> Path:
-    """The file that the graph of `recipe` has in the cache, whether it is there or not.
-
-    GraphError where the recipe's files cannot be read.
-    """
+    """The file of the graph of `recipe` in the cache, if it is there; GraphError where its files cannot be read."""
     return cache.path_of(cache.GRAPHS, key(recipe))
 
 

@@ -1,7 +1,6 @@
 """Search graphs between numpy and OpenFst, through OpenFst's binary `vector` and `const` files.
 
-`kaldifst` has no bulk access to states and arcs, so they travel as files: a header, then per state
-its final weight, its number of arcs and the arcs (fst/vector-fst.h of OpenFst 1.6 and later).
+`kaldifst` has no bulk access to states and arcs, so they travel as files (fst/vector-fst.h of OpenFst 1.6 and later).
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ from profiler.errors import BadInput
 from profiler.files import cache
 
 VERSION = 4  # Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread
-
-
 Pronunciations = Sequence[Sequence[tuple[int, ...]]]  # Of each word, as phone numbers
 
 
