@@ -1,8 +1,7 @@
 """Where the recordings of a sound file begin and end, whatever its headers say of their length.
 
-libsndfile believes headers. So their lengths are compared with the file here, and where the two differ the decoder is
-given a header that says what is there (`Link.head`); in FLAC it is given none and reads on to the end. Recordings
-that lie behind each other in one file are found one after another, each when the one before has been read.
+libsndfile believes headers: where their lengths are not the file's, the decoder is given a header that says what is
+there (`Link.head`); in FLAC it reads on to the end. Recordings behind each other are found one after another.
 
 Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), ID3, APE tags.
 """
@@ -225,7 +224,6 @@ def _chunked(data: Content, start: int) -> Link | None:
 
 
 def _wav_head(n: int, form: _Form, about: dict[bytes, bytes]) -> bytes:
-    """A WAV header for `n` bytes of sound."""
     order, most = form.size.format[0], 0xFFFF_FFFF
     body = b"WAVE"
     for kind in (b"fmt ", b"fact"):

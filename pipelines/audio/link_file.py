@@ -83,7 +83,6 @@ class LinkFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer as far as there are bytes."""
         done = 0
         while done < len(buffer) and (part := self._next(len(buffer) - done)):
             buffer[done : done + len(part)] = part
@@ -96,7 +95,6 @@ class LinkFile(io.RawIOBase):
         return self._pieces[piece][0] + max(at - self._places[piece], 0)
 
     def _next(self, n: int) -> bytes:
-        """At most `n` bytes from where it is."""
         at = self._at
         if at < len(self._head):
             return self._head[at : at + n]

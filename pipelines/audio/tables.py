@@ -88,7 +88,6 @@ def header(line: str) -> tuple[str, list[str]] | None:
 
 
 def table(text: TextFile) -> Iterator[Row]:
-    """The rows of a table."""
     head = header(text.lines[0])
     if head is None:
         raise AudioError(

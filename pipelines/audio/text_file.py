@@ -76,7 +76,6 @@ class TextFile:
 
 
 def _unpacked(path: Path) -> str:
-    """The text of a file packed with gzip."""
     packed = inputs.read_bytes(path, WHAT, MAX_TABLE_BYTES)
     unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:

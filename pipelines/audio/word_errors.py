@@ -1,7 +1,6 @@
 """Word errors: recognised words compared with spoken words, with one normal form and one alignment for all users.
 
-The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought to the
-same form; a total sums counts, not rates. The alignment is that with the minimum edit distance (`edit_distance`). A
+The word error rate is (substitutions + deletions + insertions) / reference words; a total sums counts, not rates. A
 reference without spaces between its words, as Chinese or Thai is written, is compared character by character. The
 window's process loads this module, before there is numpy.
 """
@@ -191,7 +190,6 @@ def count(reference: str, hypothesis: str) -> Count:
 
 
 def counted(steps: Iterable[Aligned]) -> Count:
-    """Word errors of an alignment."""
     kinds = Counter(step.kind for step in steps)
     return Count(kinds[SUBSTITUTED], kinds[DELETED], kinds[INSERTED], kinds.total() - kinds[INSERTED])
 

@@ -1,8 +1,7 @@
 """The feature parameters of a CMUSphinx acoustic model: its `feat.params` file, a list of `-name value` pairs.
 
 Names that are absent take the default of pocketsphinx 5 (its `fe.h` and `feat.h`). A value that would change the
-features and is not implemented is refused by name: a model that gets other features than it was trained on still
-yields words, but wrong ones. What is read otherwise than it says, or has no effect here, is a note (`notes_of`).
+features and is not implemented is refused by name; what is read otherwise, or has no effect here, is a note.
 """
 
 from __future__ import annotations
@@ -94,7 +93,6 @@ class FeatureParameters:
 
     @property
     def window_samples(self) -> int:
-        """Length of the analysis window in samples."""
         return int(self.wlen * self.samprate + 0.5)
 
     @property

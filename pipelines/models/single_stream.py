@@ -28,7 +28,6 @@ AT_ONCE = 64  # senones per compiled call: some 0.3 s, so that cancelling is qui
 
 
 def no_frames(model: AcousticModel) -> Frames:
-    """No frame for any senone."""
     features, first = np.empty((0, model.n_features), np.float32), np.zeros(model.n_senones + 1, np.int64)
     return Frames(features, np.empty(0, np.int32), features[:, 0], first)
 

@@ -23,8 +23,7 @@ CAPACITY: Final = 1 << 12  # Spans that can wait: some sixty for each frame of t
 class Tally(Lane):
     """Adds the spans of single frames up, stage by stage, until `pour` hands the sums to the lane that is recorded.
 
-    Where scoring and search take turns, each frame has some ten spans: recorded one by one, they would fill the session
-    tenfold and only tell where in a block of a tenth of a second each of them lay.
+    Where scoring and search take turns, some ten spans for each frame would fill the session tenfold.
     """
 
     __slots__ = ()
@@ -33,10 +32,7 @@ class Tally(Lane):
         super().__init__(0, "tally", "cpu", False, CAPACITY)
 
     def pour(self, lane: Lane, start_ns: int, first_frame: int, frames: int) -> None:
-        """Put one span per stage, one after another from `start_ns` on, and begin anew.
-
-        Where in the block a stage ran is lost: each begins where another ends.
-        """
+        """Put one span per stage, one after another from `start_ns` on, wherever they ran, and begin anew."""
         spans = np.frombuffer(self.take(), SPAN)
         stage = spans["stage"]
         ns = np.bincount(stage, spans["duration_ns"]).astype(np.int64).tolist()

@@ -65,11 +65,7 @@ class Control:
         self._stopping = False
 
     def ask(self, key: str, value: Value) -> None:
-        """Ask for a live setting to change.
-
-        ConfigError when it cannot change during a run, or cannot act together with the others, changes requested so
-        far included.
-        """
+        """Ask for a live setting to change; ConfigError when it cannot, or not together with what was requested."""
         option = settings.option(key)
         if not option.live:
             raise ConfigError(f"{key} cannot change while a run goes on; it is taken at the next start.")

@@ -307,7 +307,6 @@ class Decoder:
             self._journal.marker_applied(one.marker, self.frame, self.epoch)
 
     def _begin_epoch(self, config: Config, epoch: int) -> None:
-        """Note the configuration and its laws."""
         self._lane.epoch = self.epoch = epoch
         self._newest = max(self._newest, epoch)
         for name, cost in self.recogniser.costs().items():

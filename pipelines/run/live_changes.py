@@ -1,8 +1,7 @@
 """Changes requested during a run: which act now, and which must be prepared first.
 
-One thread prepares what a setting needs (a codebook, shortlists, a table; kernels, which another process compiles)
-while decoding goes on; the change acts at the first block boundary afterwards. Changes that need nothing do not wait. A
-later change that makes a preparation pointless cancels it.
+One thread prepares what a setting needs while decoding goes on; the change acts at the first block boundary afterwards.
+Changes that need nothing do not wait. A later change that makes a preparation pointless cancels it.
 """
 
 import threading
@@ -126,7 +125,6 @@ class LiveChanges:
         return self._take(_with(config, now), None, now)
 
     def wanted(self, config: Config) -> Config:
-        """`config` with every change that waits."""
         return _with(config, self._waiting)
 
     def take_messages(self) -> list[tuple[str, str]]:

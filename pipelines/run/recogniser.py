@@ -1,7 +1,6 @@
 """A recogniser built from its settings: front end, scorer and search.
 
-Everything slow happens here, before the first frame: reading the model, compiling (or finding) the search graph,
-compiling kernels. Each step reports progress and can be cancelled.
+Everything slow happens here, before the first frame. Each step reports progress and can be cancelled.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -82,7 +82,6 @@ class Viterbi:
         )
 
     def stages(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
         of = self._stage

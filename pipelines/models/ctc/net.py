@@ -138,7 +138,6 @@ def part(net: Input, x: F32, begin: int, end: int) -> F32:
 
 
 def _arranged(net: Input, x: Array) -> Array:
-    """A window as the first input takes it."""
     if net.arrangement == "wave":
         return x[None]
     if net.arrangement == "samples":

@@ -211,7 +211,6 @@ def blocks_of(names: Sequence[str], takes_sound: bool) -> list[str]:
 
 
 def _block(name: str, calls: Sequence[Sequence[_Call]], outputs: F64) -> Block:
-    """A block from its operators at each length."""
     ns = np.array([sum(call.ns for call in each) for each in calls]) + 1.0
     law = {
         key: _fit(outputs, np.array([sum(call.operations.get(key, 0.0) for call in each) for each in calls]))

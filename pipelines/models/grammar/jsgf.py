@@ -154,7 +154,6 @@ class _Parser:
         self._name = ""
 
     def grammar(self) -> Grammar:
-        """All statements of the file."""
         rules: dict[str, Expression] = {}
         public = []
         if self._accept("word", "grammar"):

@@ -48,7 +48,6 @@ class Reader(Cursor):
         raise ModelError(f"{self.path}: {sentence}")
 
     def token(self) -> str:
-        """The next token, without its space."""
         end = self.data.find(b" ", self.at, min(self.at + LONGEST_TOKEN, self.end))
         raw = self.data[self.at : end] if end >= 0 else b""
         if not raw or not raw.isascii() or not raw.decode("ascii").isprintable():
@@ -112,7 +111,6 @@ class Reader(Cursor):
         return self.values("V", 1, field)[1].astype(np.float32, copy=False)
 
     def matrix(self, field: str) -> F32:
-        """A matrix as f32 [rows, columns]."""
         shape, values = self.values("M", 2, field)
         return values.reshape(shape).astype(np.float32, copy=False)
 

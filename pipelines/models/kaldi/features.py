@@ -145,7 +145,6 @@ def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]
 
 
 def _aligner(path: Path) -> dict[str, str]:
-    """Kaldi's options by the aligner's settings."""
     features = read_meta(path)
     kind = features.get("type", "mfcc")
     pitch = [name for name in ("pitch", "use_pitch", "use_voicing") if features.get(name) == "true"]
@@ -172,7 +171,6 @@ def read_meta(path: Path) -> dict[str, str]:
 
 
 def _yaml(text: str) -> dict[str, dict[str, str]]:
-    """The tables of a text by their names."""
     tables: dict[str, dict[str, str]] = {}
     table: dict[str, str] = {}
     for line in inputs.lines_of(text):

@@ -45,7 +45,6 @@ def header(reader: Reader) -> tuple[int, int]:
 
 
 def mixture(reader: Reader, name: str, dimension: int) -> Mixture:
-    """Read one DiagGmm, which errors call `name`."""
     reader.expect("<DiagGMM>", "<DiagGMMBegin>")
     kept = None
     if reader.expect("<GCONSTS>", "<WEIGHTS>") == "<GCONSTS>":

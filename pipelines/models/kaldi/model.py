@@ -155,7 +155,6 @@ def _silent(model: TransitionModel, pdfs: int, phones: Sequence[int]) -> Bool:
 
 
 def _graph(directory: Path) -> str:
-    """Which graph there is, for a note."""
     if graph_file(directory) is not None:
         return "graph HCLG.fst"
     if any(all(there(directory / place / name) for name in LOOKAHEAD) for place in ("", "graph")):

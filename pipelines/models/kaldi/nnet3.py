@@ -4,10 +4,9 @@ A text config up to an empty line names the nodes and the descriptors of their i
 
     component-node name=tdnn1 component=tdnn1 input=Append(Offset(input, -1), input, ReplaceIndex(ivector, t, 0))
 
-Append, Sum, Scale, Offset, IfDefined, Round and ReplaceIndex (of the i-vector) are read. Whatever is nested is brought
-to parts of sums of terms (`models.nnet3`); lengths and depths are bounded, for a config is a stranger's text.
-Components in binary form follow (`nnet3_components`), the contexts, which are computed anew, and the priors. What the
-output named `output` does not need is left out: `output-xent` and its branch are for training alone.
+Whatever is nested is brought to parts of sums of terms (`models.nnet3`). Components in binary form follow
+(`nnet3_components`), the contexts, which are computed anew, and the priors. What the output named `output` does not
+need is left out: `output-xent` and its branch are for training alone.
 """
 
 from __future__ import annotations
@@ -276,7 +275,6 @@ def _take(tokens: list[str]) -> str:
 
 
 def _parts(call: _Call) -> tuple[Part, ...]:
-    """What a descriptor stands for."""
     match call:
         case _Call(node, []):
             return ((Term(node),),)

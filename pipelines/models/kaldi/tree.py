@@ -65,7 +65,6 @@ class Tree:
 
 
 def _answer(node: Node, windows: I32, pdf_class: int, rows: I64, result: I32) -> None:
-    """Fill `result` at `rows`."""
     if isinstance(node, int) or not len(rows):
         result[rows] = node if isinstance(node, int) else NONE
         return

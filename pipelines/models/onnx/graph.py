@@ -117,7 +117,6 @@ def check(path: Path, content: bytes) -> dict[str, str]:
 
 
 def _model_of(path: Path, content: bytes) -> Any:
-    """The ModelProto of a file."""
     try:
         from google.protobuf.message import DecodeError
         from onnx import ModelProto
@@ -209,7 +208,6 @@ class _Graph:
         return node
 
     def _tensor(self, tensor: Any, name: str) -> None:
-        """Check a TensorProto and keep its shape."""
         from onnx import numpy_helper
 
         shown, kind, shape = one_line(name), tensor.data_type, list(tensor.dims)

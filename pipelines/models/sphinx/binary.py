@@ -58,7 +58,6 @@ class Cursor:
         return self.end - self.at
 
     def take(self, count: int, field: str) -> bytes:
-        """The next `count` bytes."""
         at = self._skip(count, field)
         return self.data[at : at + count]
 

@@ -2,8 +2,7 @@
 
 The file has a binary form (`BMDF`, version 1) and one of text, version 0.3: as SphinxTrain writes it, a line `0.3`, six
 lines `count name`, then one line per phone, `base left right position attribute tmat senone senone senone N`, CI phones
-first. The triphone look-up follows the fall-back chain of Sphinx-3 and pocketsphinx and is resolved once for all
-contexts, so that a graph compiler can use it as an array.
+first. The fall-back chain of Sphinx-3 and pocketsphinx is resolved once for all contexts.
 """
 
 import io
@@ -234,7 +233,6 @@ COLUMNS = 6 + STATES + 1
 
 
 def _parse(data: bytes, path: Path) -> ModelDefinition:
-    """Read the text form from the bytes of `path`."""
     lines = _lines(data, path)
     next(lines)  # the version
     counts: dict[str, int] = {}

@@ -1,10 +1,9 @@
 """Token passing as tensor operations: one frame of several utterances in a fixed number of steps, none waiting.
 
-The tokens of an utterance are a list of fixed capacity, so that all sizes are known beforehand and the host never has
-to ask for one within a block (and a CUDA graph can hold a frame). A frame spreads the tokens' arcs over `arcs` places,
-adds scores, finds the best arc into each state by a 64-bit scatter-minimum over (cost, place) as Chen et al. (2018) do
-with atomicMin, and keeps the best tokens by a partial sort. What was too small is seen after the block, which is done
-again with more room.
+The tokens of an utterance are a list of fixed capacity, so that the host never has to ask for a size within a block. A
+frame spreads the tokens' arcs over `arcs` places, adds scores, finds the best arc into each state by a 64-bit
+scatter-minimum over (cost, place), as Chen et al. (2018) with atomicMin, and keeps the best tokens by a partial sort.
+Where a list was too small the block is done again with more room.
 """
 
 from __future__ import annotations

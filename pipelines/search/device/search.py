@@ -85,7 +85,6 @@ class BatchSearch(ABC):
         self.stages(Recorder())
 
     def stages(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
         before = dict(self._ids)
         for name, counts in self.known.items():
             self._ids[name] = recorder.stage(name, "search", counts)
@@ -105,7 +104,6 @@ class BatchSearch(ABC):
         """Pass tokens over at most BLOCK_FRAMES frames."""
 
     def host_costs(self) -> dict[str, Cost]:
-        """Cost laws of what the host does for the device."""
         return {
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.active": Cost(unmodelled=ASKS),
@@ -136,7 +134,6 @@ class DeviceSearch(BatchSearch):
         self.begin()
 
     def configure(self, config: Search) -> None:
-        """Take over settings, from the next block on."""
         self._scale = float(config.acoustic_scale)
         self._min_active, self._max_active = int(config.min_active), int(config.max_active)
         penalty = float(config.insertion_penalty)

@@ -51,7 +51,6 @@ class DeviceViterbi:
         self._ids = {name: recorder.stage(name, "search", STAGES[name]) for name in own}
 
     def configure(self, config: Search) -> None:
-        """Take over settings, from the next block on."""
         self._config = config
         self._adaptive = (self._adaptive or AdaptiveBeam()) if config.adaptive_beam else None
         self._search.configure(config)

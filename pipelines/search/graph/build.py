@@ -126,7 +126,6 @@ def words_in_units(
 
 
 def about(language: Source, recipe: Mapping[str, object]) -> dict[str, object]:
-    """What a graph says of how it was made."""
     facts = {"recipe": recipe, "words": len(language.dictionary), "notes": list(language.notes)}
     return {**facts, **language.about}
 

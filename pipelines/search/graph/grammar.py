@@ -1,13 +1,11 @@
 """G: a grammar that a person wrote, or a back-off n-gram model, as a weighted acceptor of words.
 
-Of a grammar every rule is copied to where it is used (Thompson's construction), epsilons are removed and the whole is
-determinised. Of several ways to say a sentence the most probable counts. Only what is regular can be built: a rule may
-use itself as the last thing it says (JSGF's right recursion), which becomes a loop, and nowhere else.
+Of a grammar every rule is copied to where it is used (Thompson's construction); of several ways to say a sentence the
+most probable counts. Only what is regular can be built: a rule may use itself as the last thing it says, as a loop.
 
 Of an n-gram model there is one state per history that has longer n-grams; an n-gram arc goes to the longest suffix of
 history + word that is a state, a back-off arc (input `#0`, no output) to the shortened history. As in Kaldi the decoder
-takes the better of an n-gram and its back-off path; exact would be failure arcs, which a static graph does not have, or
-copies of the shorter history (Allauzen, Mohri & Roark 2003). An n-gram that can never win is left out.
+takes the better of an n-gram and its back-off path, and an n-gram that can never win is left out.
 """
 
 from collections.abc import Callable

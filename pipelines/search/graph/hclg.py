@@ -1,8 +1,7 @@
 """The graph that comes with a Kaldi model: `HCLG.fst` and `words.txt`, made by Kaldi's mkgraph.sh.
 
-Input labels are transition-ids, of which each names a pdf; weights stay as they are, in nat, self-loops and transition
-probabilities among them. A state's self-loop becomes that of the packed graph. Without a lexicon a word's time is
-that of its label.
+Input labels are transition-ids, of which each names a pdf; weights stay as they are. A state's self-loop becomes that
+of the packed graph. Without a lexicon a word's time is that of its label.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,7 @@
 
 As in Kaldi's make_lexicon_fst, silence (and here each filler word of the model's noise list) may stand before, between
 and after words with a fixed probability. Homophones, and pronunciations that are the beginning of others, end in a
-disambiguation symbol. The comparison is by *base* phone: the tying of triphones can erase a word's position, and two
-words that differ in it alone would make the graph nondeterminisable.
+disambiguation symbol. The comparison is by *base* phone, for the tying of triphones can erase a word's position.
 """
 
 from collections import Counter

@@ -129,7 +129,6 @@ def _places(first: I64) -> tuple[I64, I64]:
 
 
 def write(fst: Fst, path: str | os.PathLike[str]) -> None:
-    """Writes `fst` as an OpenFst vector file."""
     # Of a state its final weight and number of arcs (64 bits), then those of its arcs.
     body = np.zeros(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
     states, arcs = _places(fst.first)
@@ -279,7 +278,6 @@ def _read_const(head: Header) -> tuple[Fst, int]:
 
 
 def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:
-    """The same transducer as an OpenFst object."""
     import kaldifst
 
     with tempfile.TemporaryDirectory(prefix="asrscope-") as folder:
@@ -292,7 +290,6 @@ def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:
 
 
 def from_kaldifst(fst: kaldifst.StdVectorFst) -> Fst:
-    """An OpenFst object as arrays."""
     with tempfile.TemporaryDirectory(prefix="asrscope-") as folder:
         path = os.path.join(folder, "out.fst")
         if not fst.write(path):

@@ -120,7 +120,6 @@ class Arrays:
         _launch(kernel.search, self.batch, threads, [*held[0], _as_kernel_array(scores.float().contiguous()), *held[1]])
 
     def trace(self, chosen: Tensor, known: Tensor, path: Tensor, counts: Tensor) -> None:
-        """Launch `history.trace`."""
         width = 32
         held = self._held(("arcs", "source", *STATE, "books"))
         blocks, given = -(-self.batch // width), map(_as_kernel_array, (chosen, known, path, counts))

@@ -165,7 +165,6 @@ class CudaSearch(BatchSearch):
         self._work.at_once(clear)
 
     def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages."""
         where = self._work.device.where
         return {
             **phase_costs(self.graph, self._config, self.batch, self._threads, "" if where == "cpu" else where),

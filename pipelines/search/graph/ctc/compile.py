@@ -1,10 +1,8 @@
 """Finds the graph of a CTC net: the one in its folder, or one that a child process compiles and the cache keeps.
 
-It is compiled from the units, a lexicon and a language model or grammar: L and G are composed, determinised and
-minimised; H, whose form is known, is laid over the result (`topologies`). In folders lie graphs as other tools make
-them: icefall's and sherpa-onnx's HLG.fst, HL.fst and H.fst, wenet's TLG.fst. There input labels are token + 1, 0 is
-epsilon; weights stay as they are. Output labels are those of words.txt in the folder or above it, in H.fst again
-token + 1.
+L and G are composed, determinised and minimised; H, whose form is known, is laid over the result (`topologies`). In
+folders lie icefall's and sherpa-onnx's HLG.fst, HL.fst and H.fst, wenet's TLG.fst. There input labels are token + 1;
+output labels are those of words.txt in the folder or above it, in H.fst again token + 1.
 """
 
 import os
@@ -170,7 +168,6 @@ def senones(units: Units) -> Senones:
 
 
 def _spelled(language: Source, units: Units) -> list[list[tuple[int, ...]]]:
-    """The pronunciations of each word."""
     index = {symbol: n for n, symbol in enumerate(units.symbols)}
     said = language.dictionary.pronunciations
     return [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words]

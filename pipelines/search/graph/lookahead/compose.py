@@ -1,11 +1,9 @@
 """Composition of HCL with a language model G as OpenFst's look-ahead composition does it.
 
-Paths are followed only where a word that HCL comes to has an arc in the state of G (label look-ahead: the labels of
-those words are one interval for most states). G backs off right after a word and at no other time, so that no path is
-there twice. A word that is the only one ahead is taken at once, and the weights of the words ahead are taken as soon as
-others are ruled out: -ln of the sum of their exp(-weight), given back when the word is known (Allauzen, Riley and
-Schalkwyk, "A Generalized Composition Algorithm for Weighted Finite-State Transducers", 2009). Paths and their weights
-are those of HCL and G.
+Paths are followed only where a word that HCL comes to has an arc in the state of G. G backs off right after a word and
+at no other time, so that no path is there twice. The weights of the words ahead are taken as soon as others are ruled
+out: -ln of the sum of their exp(-weight), given back when the word is known (Allauzen, Riley and Schalkwyk, "A
+Generalized Composition Algorithm for Weighted Finite-State Transducers", 2009).
 """
 
 from collections.abc import Callable, Sequence
