@@ -99,10 +99,8 @@ class Dictionary:
         unknown = {
             word: [p for pron in prons for p in pron if p not in known] for word, prons in self.pronunciations.items()
         }
-        words, strange = (
-            [word for word in unknown if unknown[word]],
-            dict.fromkeys(chain.from_iterable(unknown.values())),
-        )
+        words = [word for word in unknown if unknown[word]]
+        strange = dict.fromkeys(chain.from_iterable(unknown.values()))
         if not words:
             return
         lacking = [phone for phone in strange if phone not in frozenset(fillers)]

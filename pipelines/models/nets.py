@@ -119,9 +119,8 @@ class Net:
         return (weight, bias) if self.card.layers else self._folded(weight, bias)
 
     def _folded(self, weight: Array, bias: Array) -> tuple[Array, Array]:
-        frames = self.card.left + 1 + self.card.right
-        scale = np.tile(np.asarray(self.card.scale, np.float64), frames)
-        mean = np.tile(np.asarray(self.card.mean, np.float64), frames)
+        times = self.card.left + 1 + self.card.right
+        scale, mean = (np.tile(np.asarray(each, np.float64), times) for each in (self.card.scale, self.card.mean))
         folded = weight * scale
         return folded.astype(np.float32), (bias - folded @ mean).astype(np.float32)
 

@@ -1,14 +1,12 @@
 """Hot replay: a block is repeated at once with its data in the caches, which measures how long it waits for memory.
 
-Replays run between two blocks and outside the wall time. A block is scored or searched again until it gets no faster,
-because a cache may take data back only after several requests. The time the block took longer is waiting for data that
-other work had evicted. The result is recorded on the decode lane as spans of the stages "replay.…" in the group
-`setup`: their duration is the hot time, their work count the time that the block had taken.
+Replays run between two blocks and outside the wall time. A block is scored or searched again until it gets no faster;
+the time that it took longer is waiting for data that other work had evicted. The result is recorded as spans of the
+stages "replay.…" in the group `setup`: their duration is the hot time, their work count the time the block had taken.
 
-Scoring and search share the time equally: the cheaper one is replayed more often. Scoring must be a pure function of
-the block (`LayeredScorer.again`); the search restarts from a saved state (`SearchReplay`) and covers at least FRAMES
-frames. The first EARLY replays of both may take EARLY_SHARE of the time; in the long run replays take at most `share`
-of it.
+Scoring and search share the time equally. Scoring must be a pure function of the block (`LayeredScorer.again`); the
+search restarts from a saved state (`SearchReplay`). The first EARLY replays of both may take EARLY_SHARE of the time,
+all of them at most `share` of it in the long run.
 """
 
 from collections.abc import Callable
@@ -38,10 +36,7 @@ large last cache need more than one pass to return, and a pass may gain nothing 
 (`python -m tests.bench.constants --only system`)."""
 
 USUAL_TIMES: Final = 4  # A first replay is planned to take this multiple of what its half of a block takes
-
-PAUSE: Final = 16
-"""The time between two blocks earns at most as much as this number of blocks: a run may also have been paused."""
-
+PAUSE: Final = 16  # The time between two blocks earns at most as much as this number of blocks: a run may be paused
 TURNS: Final = 4  # A later replay is planned with the mean of about this number of the latest
 BLOCKS: Final = 32  # Number of blocks over which the time of a block is averaged
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from pipelines.scoring.strategy import Progress
 
 MOST_ROUNDS: Final = 40  # Of a comparison: what has not shown by then is too small to matter here
-
 NAMES: Final = ("A", "B")
-
 ENOUGH_S: Final = 4.0
 """Seconds of speech to decode again, at least, where there is as much: enough units (`same_speech.MIN_UNITS`) for a
 confidence interval."""

@@ -1,8 +1,8 @@
 """A folder with a Kaldi model put together and checked: `final.mdl`, features, `tree`, `phones.txt`.
 
-GMM: each pdf is a senone with Gaussians of its own. Mixtures of fewer Gaussians than the largest are filled up with
-some of weight 0. Where a speaker-independent `final.alimdl` lies next to `final.mdl`, that is scored: fMLLR, for which
-the other was trained, is not computed. Net (nnet3): each pdf is an output; Vosk keeps its file in `am`.
+GMM: each pdf is a senone with Gaussians of its own; smaller mixtures are filled up with Gaussians of weight 0. A
+speaker-independent `final.alimdl` is scored instead of `final.mdl`, which was trained for fMLLR. Net (nnet3): each pdf
+is an output; Vosk keeps its file in `am`.
 """
 
 from collections.abc import Sequence
