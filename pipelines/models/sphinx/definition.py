@@ -161,8 +161,6 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
     return np.where(resolved < 0, fallback, resolved).astype(np.int32)
 
 
-
-
 def read(path: Path) -> ModelDefinition:
     """Read a model definition, binary or text; ModelError says what is wrong."""
     data = read_file(path, LARGEST_DEFINITION)
