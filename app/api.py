@@ -72,8 +72,6 @@ class Recording(AbstractContextManager["Recording"]):
         self._track.update(self.session)
         return news
 
-    # -- time ------------------------------------------------------------------------------------
-
     @property
     def frames(self) -> int:
         """Frames of 10 ms decoded."""
@@ -121,8 +119,6 @@ class Recording(AbstractContextManager["Recording"]):
         """Predict the time with stages, groups or parts of scoring scaled: 0 is free; BadInput for an unknown name."""
         return scaled(unchanged(self.breakdown()), factors.items())
 
-    # -- words -----------------------------------------------------------------------------------
-
     @property
     def utterances(self) -> list[Utterance]:
         """The utterances with their words, in the order of decoding."""
@@ -140,8 +136,6 @@ class Recording(AbstractContextManager["Recording"]):
         from app.views.word_costs_model import word_costs
 
         return word_costs(self.session, self._track, self.frames)[0]
-
-    # -- tables ----------------------------------------------------------------------------------
 
     @property
     def spans(self) -> Array:

@@ -16,8 +16,6 @@ HEADROOM = 1.06  # A scale reaches this many times as high as its values
 SHRINK_BELOW = 0.45  # A scale that holds is narrowed only when what is wanted falls below this share of it
 PARTS_SHOWN = 0.3  # A logarithmic scale begins below this share of the least sum, so that its parts are seen
 DECADES = 3  # Most powers of ten that a logarithmic scale shows
-
-
 STEPS_S = (  # Distances between two time labels: round microseconds to minutes
     *(factor * 10.0**power for power in range(-6, 0) for factor in (1, 2, 5)),
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600),

@@ -77,8 +77,6 @@ class StillPlot(pg.GraphicsView):
         self._spots, self.taken, self._texts = [], [], []
         self.build()
 
-    # -- for `build` ----------------------------------------------------------------------------
-
     def frame(
         self, area: QRectF, left: Sequence[Tick], bottom: Sequence[Tick], names: tuple[bool, bool] = (False, False)
     ) -> None:
@@ -201,8 +199,6 @@ class StillPlot(pg.GraphicsView):
     def _add(self, item: QGraphicsItem) -> None:
         item.setZValue(len(self._box.addedItems))
         self._box.addItem(item, ignoreBounds=True)
-
-    # -- painting and mouse ---------------------------------------------------------------------
 
     def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         self.settle()

@@ -174,8 +174,6 @@ class TimePlot(pg.GraphicsView):
         self.box.sigResized.connect(self._area_resized)
         self.set_axis(axis)
 
-    # -- for the charts ------------------------------------------------------------------------
-
     def set_axis(self, axis: TimeAxis) -> None:
         for old in self._followed:
             self.disconnect(old)
@@ -241,8 +239,6 @@ class TimePlot(pg.GraphicsView):
         self._size = max(1, round(self.box.width())), max(1, round(self.box.height()))
         self.resized.emit()
         self.show_drawing()
-
-    # -- mouse ---------------------------------------------------------------------------------
 
     def _inside(self, event: QMouseEvent | QWheelEvent) -> QPointF | None:
         at = self._area_position(event)

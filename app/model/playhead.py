@@ -89,8 +89,6 @@ class Playhead(QObject):
 
         axis.snap_points = snap_points
 
-    # -- what there is ---------------------------------------------------------------------
-
     @property
     def n_frames(self) -> int:
         return 0 if self.track is None else int(self.track.n_frames)
@@ -134,8 +132,6 @@ class Playhead(QObject):
         age = time.monotonic() - self._desk_made
         old = self._reading != self._desk_key[1][1] if self.live else age >= READ_S
         return old and age >= self._desk_took / DUTY
-
-    # -- opening and closing ---------------------------------------------------------------
 
     def open(self, path: str | Path) -> None:
         """Show a session, recorded or being recorded; SessionError when it cannot be read: what was shown stays."""
@@ -204,8 +200,6 @@ class Playhead(QObject):
         if self.session is not None:
             self.session.path = path
             self.mode_changed.emit()
-
-    # -- transport -------------------------------------------------------------------------
 
     def go_live(self) -> None:
         """Return to the newest frame (of a finished session: to its end)."""
@@ -289,8 +283,6 @@ class Playhead(QObject):
         at = bisect_left(stops, here) - 1 if direction < 0 else bisect_right(stops, here)
         self.playing = False
         self.seek(stops[min(max(at, 0), len(stops) - 1)])
-
-    # -- the clock -------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Read what is new, move the cursor all the way, and draw if anything changed."""

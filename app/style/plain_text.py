@@ -54,8 +54,6 @@ HasTip = QtWidgets.QWidget | QAction | QtWidgets.QListWidgetItem | QStandardItem
 
 LONGEST_LINE: Final = 1000  # Maximum characters of a line: a path can have a few hundred, our sentences have fewer
 MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
-
-
 _BEFORE_UNIT: Final = re.compile(  # The space between a number and its unit, and between its thousands
     r"(?<=\d) (?=\d{3}(?!\d))"  # thousands
     r"|(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"

@@ -20,7 +20,6 @@ from profiler.session.reader import Session
 LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN  # From the bottom up; others are a cap
 OWN = len(LAYERS) - len(NOT_OWN)  # Layers that are the run's own
 REALTIME_MS = 1e3 * FRAME_S  # Processing time per 10 ms frame at which RTF = 1
-
 REALTIME_IN_SCALE = 0.7  # From this share of real time on, the scale is opened up to show its line
 FAINT_SHARE = 1.3  # Times what the means need that the 95 % quantile may open the scale to
 MAX_SPIKES = 5  # Maximum number of marked spikes: the highest ones

@@ -16,7 +16,6 @@ from profiler.plain import milliseconds, percent
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)  # Columns
 ROW = 20  # Height of a row in pixels
-
 BAR_STEPS = 500  # Bars that differ by less than one part in this many look alike
 LEAST_BAR = 50  # Pixels that the column of bars keeps before anything else has room
 

@@ -41,7 +41,6 @@ NAME_FONT = 0.88
 
 TEXT_ROOM = 8  # Pixels of a span that its name cannot take
 TABLE_ROWS = 1000  # Spans of the table twin at most
-
 COLORS = {  # By kind of span
     "frontend": "frontend",
     "scoring": "compute",

@@ -233,8 +233,6 @@ class WallAxis(TimeAxis):
     def fit(self) -> None:
         self._show(0.0, self.end)
 
-    # -- each axis moves the other, which does not move it back --------------------------------
-
     def _pass_on(self, change: Callable[[], None]) -> None:
         if not self._passing_on and self._ruler is not None:
             self._passing_on = True

@@ -63,8 +63,6 @@ class View(QFrame):
         self._late = single_shot(self, RESTED_MS, self._renew_texts)
         theme_changed.connect(self._theme_moved)
 
-    # -- for the window and for exports ----------------------------------------------------
-
     def set_body(self, widget: QWidget) -> None:
         self._stack.insertWidget(0, widget)
         self._stack.setCurrentIndex(0)
@@ -177,8 +175,6 @@ class View(QFrame):
         shown = self.snapshot
         return of_steps if shown is not None and counts_steps(shown.session) else of_frames
 
-    # -- for subclasses --------------------------------------------------------------------
-
     def draw(self, snapshot: Snapshot) -> None:
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
@@ -210,8 +206,6 @@ class View(QFrame):
 
     def table(self) -> Table:
         return (), ()
-
-    # -- inner -----------------------------------------------------------------------------
 
     def _redraw(self) -> None:
         self._soon.stop()

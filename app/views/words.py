@@ -98,7 +98,6 @@ class Confusions(TableTwin):
 
 REST_MS = 100  # A hand that pans and zooms rests for so long before utterances are aligned
 SHOWN_EVERY = 256  # Utterances that are aligned between two drawings
-
 LONGEST_S = 120.0  # Most seconds in view of which a spectrogram is drawn
 READ_AT_ONCE = 4  # Chunks of spectra that are read between two drawings
 WAVE_SHARE = 0.4  # Of the height of the sound that the waveform takes when there is a spectrogram

@@ -22,7 +22,6 @@ from profiler.plain import count, milliseconds, percent, prefixed
 from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"  # ns per frame: what was computed, waited for memory, and neither
-
 BEAM: Final = ("search beam", "search.beam")  # A count or a sample, nat, of a run that moves its beam
 OF_SENONES: Final = ("scoring senones", "search senones")  # Those scored, and the active ones
 LANES: Final = (

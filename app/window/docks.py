@@ -59,8 +59,6 @@ class Docks(QMainWindow):
             for changed in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
                 changed.connect(lambda *_: self._later.start())
 
-    # -- layouts -----------------------------------------------------------------------
-
     def arrange(self, name: str) -> None:
         """Put every dock at its place in a layout that comes with the program."""
         self._before = None
@@ -131,8 +129,6 @@ class Docks(QMainWindow):
                 self.tabifyDockWidget(open_[0], dock)
                 open_[0].raise_()
         return True
-
-    # -- single views ------------------------------------------------------------------
 
     def show_concerned(self, session: Session) -> None:
         """Show views that only some sessions have something for, behind others; what is in front or floats stays."""

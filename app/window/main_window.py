@@ -189,8 +189,6 @@ class MainWindow(FirstWindow):
         self.top.scope.left.connect(lambda: self.axis.choose_scope(None))
         self.top.preset.chosen.connect(self.runs.choose_preset)
 
-    # -- what actions do -------------------------------------------------------------------
-
     def run_preset(self, name: str) -> None:
         if not self.when.is_idle():
             self.show_desk()
@@ -294,8 +292,6 @@ class MainWindow(FirstWindow):
     def open_export(self) -> None:
         self.actions_.refresh()
         self.menus.open_export(self.desk.transport.export)
-
-    # -- updating ----------------------------------------------------------------
 
     def refresh(self) -> None:
         self.updates.refresh()

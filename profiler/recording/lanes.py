@@ -115,8 +115,6 @@ class Lane:
         self._epoch = self._taken_epoch = 0
         self._epochs: deque[tuple[int, int]] = deque()
 
-    # -- the producer ---------------------------------------------------------------------------
-
     def put(
         self,
         stage: int,
@@ -226,8 +224,6 @@ class Lane:
             return -1
         return at
 
-    # -- anybody --------------------------------------------------------------------------------
-
     @property
     def recorded(self) -> int:
         taken = self._taken
@@ -247,8 +243,6 @@ class Lane:
         end = self._at // SLOT_BYTES
         count = min(count, self.recorded, self._slots - 1)
         return self._records[np.arange(end - count, end) % self._slots]
-
-    # -- the consumer ---------------------------------------------------------------------------
 
     def take(self, limit: int = RING_RECORDS) -> bytes:
         """Remove up to `limit` of the oldest spans, as an array of SPAN; for the one consumer only."""

@@ -78,8 +78,6 @@ class SessionWriter:
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
         self._thread.start()
 
-    # -- what callers say -----------------------------------------------------------------------
-
     def config(self, epoch: int, first_frame: int, tree: Mapping[str, Any]) -> None:
         """Store the configuration applied from `first_frame` on, before the first span under it."""
         begun = {"epoch": epoch, "first_frame": first_frame, "applied_ns": self.recorder.clock()}
@@ -188,8 +186,6 @@ class SessionWriter:
     def _say(self, statement: str, values: Sequence[Any]) -> None:
         columns = [value if value is REVISION else to_column(value) for value in values]
         self._commands.put((self._tables.execute, (statement, columns)))
-
-    # -- the thread -----------------------------------------------------------------------------
 
     def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
         description = {

@@ -176,7 +176,7 @@ def start() -> Figures:
 
 
 def million(path: str, gestures: str = "") -> Figures:
-    """Open a million spans in a running window, until every chart is painted; then pan and zoom, if asked for."""
+    """Open a million spans in a running window, until every chart is painted; then pan and zoom, if wanted."""
     window = watch.desk_shown()
     serve(0.5)
     seen = watch.Paintings(watch.charts(window))

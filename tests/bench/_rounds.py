@@ -199,7 +199,7 @@ def printing_table(
     """`main` of a bench that makes a page: print the text of the rows that `run` returns."""
     parser = command_line(module, about)
     parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="rounds of timing")
-    return printing(parser, lambda given: text(run([], None, given.repeat, progress_lines)["rows"]))
+    return printing(parser, lambda options: text(run([], None, options.repeat, progress_lines)["rows"]))
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

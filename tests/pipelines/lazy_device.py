@@ -45,8 +45,6 @@ class LazyDevice:
         self.identity: dict[str, str] = {}
         self.notices: list[str] = []
 
-    # -- what a device does ---------------------------------------------------------------------
-
     def record(self, stream: int) -> Moment:
         event = Moment(stream)
 
@@ -106,8 +104,6 @@ class LazyDevice:
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         self.captured += 1
         return work
-
-    # -- in which order -------------------------------------------------------------------------
 
     def _give(self, stream: int, after: Moment | None, work: Callable[[], object]) -> None:
         self._queues[stream].append((after, work))

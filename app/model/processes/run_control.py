@@ -73,8 +73,6 @@ class RunControl(QObject):
     def report(self) -> str:
         return self._errors.text
 
-    # -- commands --------------------------------------------------------------------------
-
     def use(self, command: Sequence[str]) -> None:
         if tuple(command) != self._command:
             self.release()
@@ -153,8 +151,6 @@ class RunControl(QObject):
         process.setParent(None)
         process.deleteLater()
         self.state = "idle"
-
-    # -- the process -----------------------------------------------------------------------
 
     def _launch(self) -> None:
         process = child_process(self, PYTHONUNBUFFERED="1")

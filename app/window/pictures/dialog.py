@@ -189,8 +189,6 @@ class PictureDialog(QDialog):
         below = lay_out(QHBoxLayout(), (self.command, 1), *last)
         lay_out(QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12))
 
-    # -- what is wanted --------------------------------------------------------------------
-
     def wanted(self) -> PictureRequest:
         """What is chosen now; PictureError for a range that is none, or without any view."""
         views = tuple(view_id for view_id, box in self.views.items() if box.isChecked())
@@ -243,8 +241,6 @@ class PictureDialog(QDialog):
     def _refuse(self, why: str) -> None:
         self.preview.say(why)
         self._allow(False)
-
-    # -- drawing ---------------------------------------------------------------------------
 
     def _draw(self) -> None:
         try:

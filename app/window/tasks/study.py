@@ -112,8 +112,6 @@ class StudyPage(TaskPage):
         self.add_buttons(self.use, self.open_session, self.save, self.more)
         self.copy.hide()
 
-    # -- the sweep -------------------------------------------------------------------------------
-
     def _go_on(self) -> None:
         self.stopping = False
         self.begin((*SWEEP, *(self._words or self.study.command), "--out", str(self.folder), "--json"))
@@ -161,8 +159,6 @@ class StudyPage(TaskPage):
             self._show_study(study)
         if sentence:
             self.state.setText(texts.summary(study))
-
-    # -- showing it ------------------------------------------------------------------------------
 
     def _show_study(self, study: Study) -> None:
         first = not self.study.trials
@@ -234,8 +230,6 @@ class StudyPage(TaskPage):
         self.more.setText(tr("Stop") if self.working else tr("Go on"))
         set_tip(self.more, "" if self.working else " ".join(("asrscope sweep", *words)))
 
-    # -- the fastest within a limit --------------------------------------------------------------
-
     def _figures(self, name: str) -> list[float]:
         figures = (self.study.figure(trial, name) for trial in self.study.trials if trial.why is None)
         return [figure for figure in figures if figure is not None]
@@ -271,8 +265,6 @@ class StudyPage(TaskPage):
         self.fastest.setText(text)
         if choose:
             self.choose(trial.id)
-
-    # -- what can be done ------------------------------------------------------------------------
 
     def _open(self, number: int | None) -> None:
         self._with_session(number, self._w.files.open_session)

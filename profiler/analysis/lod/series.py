@@ -28,8 +28,6 @@ QUANTILE = 0.95
 
 ROUNDED = 1e-9  # Share of a doubling by which the frames of a column may be off
 KEPT_FROM = 64  # Frames of a block whose quantile is kept; smaller ones are few enough to compute anew
-
-
 AT_ONCE_FRAMES = 1 << 16  # Frames whose quantiles are worked out in one go: less than a millisecond
 
 

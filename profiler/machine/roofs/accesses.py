@@ -18,8 +18,6 @@ ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26)
 
 LINE_BYTES: Final = 64
 OTHERS_BYTES: Final = 16 << 20  # Each AFTER_BYTES of these are others than before, so that none stay cached
-
-
 ACCESSES: Final = 1 << 12  # Accesses of one repeat
 
 
