@@ -112,7 +112,7 @@ def test_a_core_that_others_keep_busy_is_seen(bundled_speech, tmp_path, monkeypa
     (row,) = tree["streams"]
     assert row["other_cores"] > 0.5
     # About as long as it computes, as one of seven on the core that mostly sleeps; alone a thirtieth.
-    assert row["waited_s_per_chunk"] > 0.2 * row["processor_s_per_chunk"]
+    assert row["waited_s_per_chunk"] > 0.1 * row["processor_s_per_chunk"]
     assert tree["why"].startswith("The fewest streams tried do not hold. With 1 stream p99 is")
     assert "other programs" in tree["why"]
 
