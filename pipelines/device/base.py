@@ -100,8 +100,8 @@ class Device(DeviceClock):
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    told = isinstance(problem, RuntimeError) and OUT_OF_MEMORY.search(str(problem)) is not None
-    return told or type(problem).__name__ == "OutOfMemoryError"
+    matches = isinstance(problem, RuntimeError) and OUT_OF_MEMORY.search(str(problem)) is not None
+    return matches or type(problem).__name__ == "OutOfMemoryError"
 
 
 def is_lost(problem: BaseException) -> bool:

@@ -6,8 +6,7 @@ Changes that need nothing do not wait. A later change that makes a preparation p
 
 import threading
 from collections.abc import Callable, Hashable
-from concurrent import futures
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,25 +50,28 @@ class _Preparation:
     key: Hashable
     future: Future[Made]
     cancelled: threading.Event
+    thread: threading.Thread
 
     def cancel(self, wait: bool = False) -> None:
         self.cancelled.set()
         if wait:
-            futures.wait([self.future], LAST_WAIT_S)
+            self.thread.join(LAST_WAIT_S)
 
 
 def _prepare(scorer: Scorer, config: Config, key: Hashable, compiling: Waiting | None) -> _Preparation:
-    cancelled = threading.Event()
+    cancelled, future = threading.Event(), Future[Made]()
 
-    def make() -> Made:
-        if compiling is not None:
-            compiling(cancelled.is_set)
-        return scorer.make_ready(config, quietly, cancelled.is_set)
+    def make() -> None:
+        try:
+            if compiling is not None:
+                compiling(cancelled.is_set)
+            future.set_result(scorer.make_ready(config, quietly, cancelled.is_set))
+        except BaseException as error:  # whatever it is, the thread that decodes reports it
+            future.set_exception(error)
 
-    thread = ThreadPoolExecutor(1, "preparing")
-    future = thread.submit(make)
-    thread.shutdown(wait=False)
-    return _Preparation(key, future, cancelled)
+    thread = threading.Thread(target=make, name="preparing")
+    thread.start()
+    return _Preparation(key, future, cancelled, thread)
 
 
 class LiveChanges:

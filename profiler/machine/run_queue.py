@@ -153,7 +153,7 @@ class RunQueue:
             ready = self._ready_ns()
             # A kernel that counts anew takes nothing back.
             queued, self._last = max(ready - self._last, 0), ready
-            # The moment until which `away` counts: what stands still from here on is told by the next reading.
+            # The moment until which `away` counts: a stop from here on belongs to the next reading.
             since, self._at, self._away = self._at, now, away
             return self._divided(since, lost, queued)
         return NOTHING

@@ -33,7 +33,7 @@ from tests.each import each
 from tests.profiler.profiler_sessions import KEPT
 
 FRAMES = 1024
-Told = Callable[..., tuple[Extent, PictureTexts]]
+Drawn = Callable[..., tuple[Extent, PictureTexts]]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def drawn(monkeypatch, qapp) -> Told:
+def drawn(monkeypatch, qapp) -> Drawn:
     """Draw a picture of a session; what is in it, and what its texts are."""
     seen: list[tuple[Extent, PictureTexts]] = []
     real = texts_module.picture_texts

@@ -176,7 +176,7 @@ def test_a_smaller_model_is_compared_per_unit_of_work():
 @each(
     "verdict, measured, agrees",
     [
-        # Told apart from compute-bound and none of these; call-bound would do the same.
+        # Distinguished from compute-bound and none of these; call-bound would do the same.
         ("bandwidth-bound", Ratio(0.52, 0.50, 0.55), True),
         ("bandwidth-bound", Ratio(0.98, 0.95, 1.01), False),
         ("compute-bound", Ratio(0.98, 0.95, 1.01), True),
@@ -287,9 +287,9 @@ def test_verdicts_of_a_recording(duration, cost, hot, verdict, grade):
 
 
 def test_the_sentence_tells_the_parts_and_what_a_unit_of_scattered_work_takes():
-    told = row(900_000, law(gemm=40e6, read=1e7), 0.7).sentence
+    sentence = row(900_000, law(gemm=40e6, read=1e7), 0.7).sentence
     for part in ("10 MB per block at 11.1 GB/s", "48 % waiting on memory bandwidth", "40 % arithmetic"):
-        assert part in told
+        assert part in sentence
     assert "20 ns per arc; " in row(1_000, replace(law(chase=8), scattered=True), 0.5).sentence
 
 

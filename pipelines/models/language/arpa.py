@@ -30,7 +30,7 @@ LN10 = float(np.log(10.0))
 MAX_LINE = 4096
 MAX_BYTES = 4 << 30  # of the text: 50 million trigrams of 40 characters are 2 GB
 EXPANSION, SMALL_BYTES = 16, 8 << 20
-"""Unpacked text may be so many times as large as its file, and so large in any case: n-grams pack to a tenth."""
+"""Limits of unpacked text: a multiple of the size of its file, or this size in any case; n-grams pack to a tenth."""
 MAX_IDLE_LINES = 10_000  # lines that say nothing: blank ones, and those before the counts
 _HEAD_BYTES = 64
 _OTHERS = (

@@ -95,7 +95,7 @@ def make_chosen_rows(kind: Floats | Bytes, numbers: Iterable[int]) -> Callable[.
 
 
 def make_stream_products(most: int) -> Callable[..., None]:
-    """Products over at most so many streams of dot products, for four rows of weights at once.
+    """Products over at most `most` streams of dot products, for four rows of weights at once.
 
     Called as products(streams, factors, groups, rows, out). `factors`: the address of streams · 16 · groups floats;
     `rows`: that of the addresses of four rows of as many floats, and of four more that will be wanted next; `out`: that

@@ -46,7 +46,7 @@ Order = tuple[Array, Array, Array]
 
 
 def _make_strip(rows: int, together: int, prefetching: bool = True) -> Strip:
-    """C[rows, 16·panels] = A[rows, k] · B, `together` panels at a time for as long as there are so many."""
+    """C[rows, 16·panels] = A[rows, k] · B, `together` panels at a time while that many are left."""
     wide, narrow = make_tile(rows, together), make_tile(rows, 1)
 
     @njit_part

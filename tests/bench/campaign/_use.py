@@ -82,8 +82,8 @@ def look(session: Session, folder: Path) -> None:
             tree = configurations.settings_before(session, end).tree
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))
-    for told in (drift_text, drift_warning):
-        told(sound_drift(session.meta.get("drift")))
+    for text_of in (drift_text, drift_warning):
+        text_of(sound_drift(session.meta.get("drift")))
     with contextlib.suppress(BadInput):
         rerun.settings_of(session.configs, frames)
     for form in formats():
