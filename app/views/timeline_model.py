@@ -90,14 +90,14 @@ def timeline_model(
     known = timeline.rows.values()
     rows = sorted(known, key=lambda row: (row.key.kind == "setup", row.key.lane, order.index(row.key.kind)))
     begin, end = ruler.ns_at(np.array(counted)).tolist()
-    counts = [row.count(begin, end) for row in rows]
-    whole = sum(counts) <= BORDERS_UP_TO
+    spans = sum(len(row.places(begin, end)) for row in rows)
+    whole = spans <= BORDERS_UP_TO
     column_s = (last_s - first_s) / columns
     lanes = [_utterances(session, ruler, edges, column_s)]
     lanes += [_lane(session, ruler, row, edges, column_s, whole) for row in rows]
     folded = not ruler.run_time and counted[0] <= 0.0 and timeline.reached > 0
     setup_s = (float(timeline.ns_at(0.0)) - timeline.extent_ns[0]) * 1e-9 if folded else 0.0
-    return TimelineModel(first_s, last_s, tuple(lanes), sum(counts), (end - begin) * 1e-9, setup_s)
+    return TimelineModel(first_s, last_s, tuple(lanes), spans, (end - begin) * 1e-9, setup_s)
 
 
 def title_of(session: Session, key: RowKey) -> str:
@@ -118,11 +118,11 @@ def _lane(session: Session, ruler: Ruler, row: SpanRow, edges: F64, column_s: fl
     busy = np.divide(row.busy(edges), width, out=np.zeros((len(width), len(KINDS))), where=width > 0)
     parted, named = np.empty(0), []
     if whole:
-        first, ends = row.ends(edges[0], edges[-1])
-        starts_s, ends_s = ruler.seconds_at(ends).T
+        places = row.places(edges[0], edges[-1])
+        starts_s, ends_s = ruler.seconds_at(row.ends(places)).T
         parted = starts_s[np.diff(starts_s, prepend=-1.0) >= PARTED_FROM * column_s]
         for at in np.flatnonzero(ends_s - starts_s >= NAMED_FROM * column_s).tolist():
-            span = row.span(first + at)
+            span = row.span(places[at])
             stage, name = session.stages.get(span.stage), _shown_name(session, row, span.number, span.stage)
             group = "setup" if stage is None else stage.group
             named.append(Named(float(starts_s[at]), float(ends_s[at]), name, group))

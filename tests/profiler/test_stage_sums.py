@@ -152,6 +152,18 @@ def test_spans_that_arrive_late_find_their_place():
     assert [span and span.number for span in under] == [None, 2, 2, None, 4]
 
 
+def test_spans_that_arrive_late_by_many_chunks_are_counted_once():
+    starts, durations, kinds = np.arange(200) * 10, [7] * 200, [n % len(KINDS) for n in range(200)]
+    edges = np.linspace(-5.0, 2005.0, 31)
+    expected = row_of(starts, durations, kinds, [[*range(200)]])
+    late = [*range(100), *range(150, 200)], [*range(100, 150)]
+    for pieces in (late, [[*range(100, 200)], [*range(100)]], [[*range(0, 200, 2)], [*range(1, 200, 2)]]):
+        row = row_of(starts, durations, kinds, pieces)
+        assert [span.number for span in row.within(0, 2000)] == [*range(200)]
+        assert row.busy(edges).tolist() == expected.busy(edges).tolist()
+        assert row.ends(row.places(995, 1017)).tolist() == [[990, 997], [1000, 1007], [1010, 1017]]
+
+
 def test_frames_and_times_of_blocks_are_mapped_both_ways():
     timeline = Timeline()
     spans = spans_of([(100, 100, 0, 0, 16), (110, 50, 1, 0, 16), (300, 100, 0, 16, 16)])

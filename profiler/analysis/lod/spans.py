@@ -50,9 +50,6 @@ class SpanRow:
     def __init__(self, key: RowKey) -> None:
         self.key = key
         self.spans: Array = np.empty(0)  # Those of the session, as they are now
-        self._clear()
-
-    def _clear(self) -> None:
         self._number, self._kind = Growing(np.uint32), Growing(np.uint8)
         # When the first span of each chunk begins.
         self._first = Growing(np.int64)
@@ -63,51 +60,37 @@ class SpanRow:
     def __len__(self) -> int:
         return len(self._number)
 
-    def _starts(self, places: slice[int, int | None] | Array) -> I64:
-        return np.asarray(self.spans["start_ns"][self._number.view[places]], np.int64)
-
-    def _durations(self, places: slice[int, int | None] | Array) -> I64:
-        return np.asarray(self.spans["duration_ns"][self._number.view[places]], np.int64)
-
-    @property
-    def begin_ns(self) -> int:
-        return int(self._first.view[0])
-
-    @property
-    def end_ns(self) -> int:
-        """When its last span ends; 0 without any."""
-        return self.span(len(self) - 1).end_ns if len(self) else 0
+    def _column(self, name: Literal["start_ns", "duration_ns"], places: slice[int, int | None] | Array) -> I64:
+        return np.asarray(self.spans[name][self._number.view[places]], np.int64)
 
     def add(self, numbers: I64, kinds: Array) -> None:
         """Append spans by number, and their kinds, in any order among themselves."""
         start = self.spans["start_ns"][numbers]
-        if not (np.diff(start) < 0).any() and not (len(self) and start[0] < self._starts(slice(-1, None))[0]):
-            self._extend(numbers, kinds)
-            return
-        # What begins before the first of them stays where it is.
-        same = self._begun(int(start.min()))
-        numbers = np.concatenate([self._number.view[same:], numbers])
-        kinds = np.concatenate([self._kind.view[same:], kinds])
-        order = np.argsort(self.spans["start_ns"][numbers], kind="stable")
-        before = self._number.view[:same], self._kind.view[:same]
-        self._clear()
-        self._extend(*before)
-        self._extend(numbers[order], kinds[order])
-
-    def _extend(self, numbers: Array, kinds: Array) -> None:
+        if (np.diff(start) < 0).any() or (len(self) and start[0] < self.span(-1).start_ns):
+            # What begins before the first of them stays where it is.
+            same = self._begun(int(start.min()))
+            numbers = np.concatenate([self._number.view[same:], numbers])
+            kinds = np.concatenate([self._kind.view[same:], kinds])
+            order = np.argsort(self.spans["start_ns"][numbers], kind="stable")
+            numbers, kinds = numbers[order], kinds[order]
+            self._number.cut(same)
+            self._kind.cut(same)
+            self._first.cut(-(-same // CHUNK))
+            self._sums.cut(same // CHUNK + 1)
         self._number.extend(numbers)
         self._kind.extend(kinds)
-        self._first.extend(self._starts(np.arange(len(self._first) * CHUNK, len(self), CHUNK)))
+        self._first.extend(self._column("start_ns", np.arange(len(self._first) * CHUNK, len(self), CHUNK)))
         done, chunks = len(self._sums) - 1, len(self) // CHUNK
         if chunks > done:
             part = slice(done * CHUNK, chunks * CHUNK)
             code = np.repeat(np.arange(chunks - done), CHUNK) * len(KINDS) + self._kind.view[part]
-            busy = np.bincount(code, self._durations(part), (chunks - done) * len(KINDS))
+            busy = np.bincount(code, self._column("duration_ns", part), (chunks - done) * len(KINDS))
             self._sums.extend(np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums.view[-1])
 
     def _begun(self, t_ns: int) -> int:
+        """How many spans began before a time."""
         first = max(int(self._first.view.searchsorted(t_ns)) - 1, 0) * CHUNK
-        return first + int((self._starts(slice(first, first + CHUNK)) < t_ns).sum())
+        return first + int((self._column("start_ns", slice(first, first + CHUNK)) < t_ns).sum())
 
     def busy(self, edges_ns: F64) -> F64:
         """Busy time of each kind between neighbours of `edges_ns` [columns + 1], ns [columns, kinds]."""
@@ -117,11 +100,12 @@ class SpanRow:
         chunk = np.maximum(self._first.view.searchsorted(np.ceil(edges_ns).astype(np.int64)) - 1, 0)
         places = chunk[:, None] * CHUNK + np.arange(CHUNK)
         last = np.minimum(places, len(self) - 1)
-        ran = np.minimum(self._durations(last), edges_ns[:, None] - self._starts(last))
+        ran = np.minimum(self._column("duration_ns", last), edges_ns[:, None] - self._column("start_ns", last))
         ran[(places > last) | (ran < 0)] = 0
         # Spans of earlier chunks that go on after the edge: the one before the chunk at most.
         before = np.maximum(chunk * CHUNK - 1, 0)
-        over = np.maximum(self._starts(before) + self._durations(before) - edges_ns, 0) * (chunk > 0)
+        ended = self._column("start_ns", before) + self._column("duration_ns", before)
+        over = np.maximum(ended - edges_ns, 0) * (chunk > 0)
         kind = self._kind.view
         code = np.arange(len(edges_ns))[:, None] * len(KINDS) + kind[last]
         inside = np.bincount(code.ravel(), ran.ravel(), len(edges_ns) * len(KINDS))
@@ -132,31 +116,28 @@ class SpanRow:
     def span_at(self, t_ns: float) -> Shown | None:
         """Return the span at a time, the last to begin; None without one."""
         place = self._begun(math.floor(t_ns) + 1) - 1
-        found = None if place < 0 else self.span(place)
-        return None if found is None or found.end_ns < t_ns else found
+        latest = None if place < 0 else self.span(place)
+        return None if latest is None or latest.end_ns < t_ns else latest
 
     def within(self, begin_ns: float, end_ns: float, most: int | None = None) -> list[Shown]:
         """The spans that reach into [begin, end), in order of time; `most`: the first ones."""
-        first, last = self._range(begin_ns, end_ns)
-        return [self.span(place) for place in range(first, last)[:most]]
+        return [self.span(place) for place in self.places(begin_ns, end_ns)[:most]]
 
-    def count(self, begin_ns: float, end_ns: float) -> int:
-        first, last = self._range(begin_ns, end_ns)
-        return last - first
+    def ends(self, places: range) -> I64:
+        """When each of the spans at `places` begins and ends, [n, 2]."""
+        part = slice(places.start, places.stop)
+        starts = self._column("start_ns", part)
+        return np.stack([starts, starts + self._column("duration_ns", part)], axis=1)
 
-    def ends(self, begin_ns: float, end_ns: float) -> tuple[int, I64]:
-        """Place of the first span that reaches into [begin, end), and when each of them begins and ends, [n, 2]."""
-        places = slice(*self._range(begin_ns, end_ns))
-        starts = self._starts(places)
-        return places.start, np.stack([starts, starts + self._durations(places)], axis=1)
-
-    def _range(self, begin_ns: float, end_ns: float) -> tuple[int, int]:
+    def places(self, begin_ns: float, end_ns: float) -> range:
+        """The places of the spans that reach into [begin, end)."""
         first = max(self._begun(math.floor(begin_ns) + 1) - 1, 0)
         if first < len(self) and self.span(first).end_ns <= begin_ns:
             first += 1
-        return first, max(first, self._begun(math.ceil(end_ns)))
+        return range(first, max(first, self._begun(math.ceil(end_ns))))
 
     def span(self, place: int) -> Shown:
+        """The span at a place in order of time; −1 is the last."""
         number = int(self._number.view[place])
         span = self.spans[number]
         start = int(span["start_ns"])
@@ -240,7 +221,7 @@ class Timeline:
         rows = [row for row in self.rows.values() if len(row)]
         if not rows:
             return 0, 0
-        return min(row.begin_ns for row in rows), max(row.end_ns for row in rows)
+        return min(row.span(0).start_ns for row in rows), max(row.span(-1).end_ns for row in rows)
 
 
 def _between(at: Array | float, valid: F64, values: F64, last: float, value: float) -> F64:

@@ -90,3 +90,7 @@ class Growing:
             self.reserve(max(need, 2 * len(self._store), FIRST_CAPACITY))
         self._store[self._filled : need] = values
         self._filled = need
+
+    def cut(self, elements: int) -> None:
+        """Keep the first `elements`; what is appended next replaces the others, in views taken before as well."""
+        self._filled = min(elements, self._filled)
