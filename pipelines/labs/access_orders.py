@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.labs.chart import Axis, Chart, Layer, Mark
 from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, cache_bytes
 from pipelines.labs.figures import ci, figure, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.verdicts import Finding, all_of, at_least
@@ -75,8 +75,8 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         share=0.25,
     )
     both = run_all(desk, params.seconds, [by_size, by_stride])
-    orders, strides = (timings.per(lambda size: ACCESSES) for timings in both)
-    return SweepResult(timings=orders, more={"strides": strides}, cache_bytes=desk.cache_bytes)
+    orders, strides = (timings.per_unit(lambda size: ACCESSES) for timings in both)
+    return SweepResult(timings=orders, more={"strides": strides}, cache_bytes=cache_bytes())
 
 
 def judge(result: SweepResult) -> Finding:

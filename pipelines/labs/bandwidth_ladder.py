@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, cache_bytes
 from pipelines.labs.figures import ci, counted, figure, value
 from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.labs.verdicts import Finding, at_most
@@ -67,7 +67,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
             desk.progress("reading data of every size", min(at, spent) if done else at)
         done += 1
     timings = Timings(seconds={ONE: times[1], ALL: times[threads]})
-    return SweepResult(timings=timings, counts={"threads": threads}, cache_bytes=desk.cache_bytes)
+    return SweepResult(timings=timings, counts={"threads": threads}, cache_bytes=cache_bytes())
 
 
 def judge(result: SweepResult) -> Finding:

@@ -68,8 +68,8 @@ def products(gaussians: int, batches: list[int]) -> dict[tuple[str, int], Work]:
 
 
 def per_frame(result: SweepResult) -> Timings:
-    few = result.timings.per(lambda batch: max(FEW, batch)).seconds
-    batch = result.timings.per_unit.seconds
+    few = result.timings.per_unit(lambda batch: max(FEW, batch)).seconds
+    batch = result.timings.per_unit().seconds
     return Timings(seconds={v: few[v] if v in (NET, MIXTURES) else batch[v] for v in VARIANTS})
 
 

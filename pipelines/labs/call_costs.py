@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, computing_on
 from pipelines.labs.figures import ci, figure, format_integer, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
@@ -71,7 +71,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         [1 << k for k in range(0, 40, 2) if 1 << k <= params.largest],
         "sums of {size} numbers",
     )
-    with desk.threads(params.threads):
+    with computing_on(params.threads):
         return SweepResult(timings=sweep.run(desk, params.seconds), device=desk.device or "")
 
 

@@ -125,7 +125,7 @@ def judge(result: SweepResult) -> Finding:
         f"are without a graph, {errors[LEXICON]:.0f} without a language model."
     )
     numbers: dict[str, float | None] = {"time_share": value(time)}
-    numbers |= timings.per(lambda rows: rows / ROWS).table("{variant}_rtf")
+    numbers |= timings.per_unit(lambda rows: rows / ROWS).table("{variant}_rtf")
     for name in timings.variants:
         numbers[f"{key(name)}_word_errors"] = errors[name]
         numbers[f"{key(name)}_arcs"] = result.by_variant["arcs"].get(name)

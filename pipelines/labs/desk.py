@@ -205,35 +205,6 @@ class Desk:
                 time.sleep(0.01)  # the writer empties the ring every 50 ms
             target.put(self.stage(stage, groups[stage]), start, end, number, 1)
 
-    @contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        """Within it BLAS, OpenMP and torch compute on `count` threads, torch also where it is imported within."""
-        from threadpoolctl import threadpool_limits
-
-        torch = sys.modules.get("torch")
-        before = torch.get_num_threads() if torch is not None else 0
-        environment = dict(os.environ)
-        os.environ[OPENMP] = str(count)
-        with threadpool_limits(count):
-            if torch is not None:
-                torch.set_num_threads(count)
-            try:
-                yield
-            finally:
-                if torch is not None:
-                    torch.set_num_threads(before)
-                del os.environ[OPENMP]
-                os.environ.update(environment)
-
-    @cached_property
-    def cache_bytes(self) -> dict[int, int]:
-        """Bytes of data that each level of cache holds, by level; empty where nothing is known."""
-        from profiler.machine.describe import describe
-
-        levels = describe().get("caches")
-        rows = levels if isinstance(levels, list) else []
-        return {int(r["level"]): int(r["bytes"]) for r in rows if r.get("type") != "instruction"}
-
     @cached_property
     def device(self) -> str | None:
         """The accelerator as torch and the settings name it ("cuda"), None without one. Imports torch."""
@@ -242,16 +213,47 @@ class Desk:
         usable = [each.name for each in availability() if each.available]
         return next((name for name in ACCELERATORS if name in usable), None)
 
-    @cached_property
-    def no_device(self) -> str:
-        from pipelines.availability import availability
-
-        return "; ".join(each.reason for each in availability() if each.name in ACCELERATORS)
-
     def speech(self) -> list[Item]:
         from pipelines.run import playlist
 
         return playlist.build(self.audio, self.transcripts).items
+
+
+@contextmanager
+def computing_on(threads: int) -> Iterator[None]:
+    """Within it BLAS, OpenMP and torch compute on `threads` threads, torch also where it is imported within."""
+    from threadpoolctl import threadpool_limits
+
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 0
+    environment = dict(os.environ)
+    os.environ[OPENMP] = str(threads)
+    with threadpool_limits(threads):
+        if torch is not None:
+            torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)
+            del os.environ[OPENMP]
+            os.environ.update(environment)
+
+
+def cache_bytes() -> dict[int, int]:
+    """Bytes of data that each level of cache holds, by level; empty where nothing is known."""
+    from profiler.machine.describe import describe
+
+    levels = describe().get("caches")
+    rows = levels if isinstance(levels, list) else []
+    return {int(r["level"]): int(r["bytes"]) for r in rows if r.get("type") != "instruction"}
+
+
+def why_no_accelerator() -> str:
+    """For each kind of accelerator a phrase why it cannot be used, joined by semicolons."""
+    from pipelines.availability import availability
+
+    return "; ".join(each.reason for each in availability() if each.name in ACCELERATORS)
 
 
 NONE: Final = "There is no accelerator here"

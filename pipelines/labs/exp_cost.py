@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, computing_on
 from pipelines.labs.figures import Ratio, ci, inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
@@ -41,7 +41,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> SweepResult:
     import torch  # noqa: F401 - before the number of threads is set, which is then also torch's
 
-    with desk.threads(1):
+    with computing_on(1):
         arrays = in_arrays(params.elements, desk)
         lists = {f"{PYTHON}, {what}": call for what, call in in_python(params.items).items()}
 

@@ -97,7 +97,9 @@ def shares(result: SweepResult, whole: str, best: str) -> dict[int, Ratio | None
 def judge(result: SweepResult) -> Finding:
     mine, library = shares(result, SUM, BEST), shares(result, LIBRARY_SUM, LIBRARY_BEST)
     numbers = {f"exp_share_at_{n}": value(share) for n, share in mine.items()}
-    numbers |= result.timings.per(frames_of).table("ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine])
+    numbers |= result.timings.per_unit(frames_of).table(
+        "ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine]
+    )
     numbers |= {f"library_exp_share_at_{n}": value(share) for n, share in library.items()}
     first, last = min(mine), max(mine)
     why = (
@@ -114,7 +116,7 @@ def picture(result: SweepResult) -> Chart:
     lines = [_share_line("the program's scorer", shares(result, SUM, BEST))]
     if library := shares(result, LIBRARY_SUM, LIBRARY_BEST):
         lines.append(_share_line("numpy, written plainly", library))
-    per_frame = result.timings.per(frames_of)
+    per_frame = result.timings.per_unit(frames_of)
     times = (
         per_frame.line(SUM, "all Gaussians summed", milliseconds),
         per_frame.line(BEST, "the best Gaussian alone", milliseconds),

@@ -9,7 +9,7 @@ import numpy as np
 from pipelines.config import Config, Value, assign
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, why_no_accelerator
 from pipelines.labs.figures import Ratio, ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, Finding, all_of, at_least, at_most
@@ -74,7 +74,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     return SweepResult(
         timings=sweep.run(desk, params.seconds),
         counts={"senones": processor.scorer.n_senones, "asked": float(np.mean(asked))},
-        texts={"reason": "" if desk.device else desk.no_device.partition(";")[0]},
+        texts={"reason": "" if desk.device else why_no_accelerator().partition(";")[0]},
         device=desk.device or "",
     )
 
@@ -116,7 +116,7 @@ def judge(result: SweepResult) -> Finding:
     }
     kind = "gain" if result.device else "stand_in_gain"
     numbers |= {f"{part}_{kind}": value(gains[part]) for part in PARTS}
-    numbers |= result.timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= result.timings.per_unit().table("{variant}_ms_per_frame", milliseconds)
     if result.device:
         why = (
             f"On {result.device} scoring is {ci(gains['scoring'])} times as fast as on one core, and search "
@@ -133,7 +133,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    per_frame = result.timings.per_unit
+    per_frame = result.timings.per_unit()
     names = {"processor": "processor", "device": result.device or "device code on the processor"}
     bars = tuple(
         per_frame.bars(name, per_frame.cells(f"{part}, {place}" for part in PARTS), milliseconds)

@@ -55,7 +55,7 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
     @property
     def per_frame(self) -> Timings:
-        return self.timings.per(lambda block: self.frames)
+        return self.timings.per_unit(lambda block: self.frames)
 
 
 def measure(params: Params, desk: Desk) -> Result:

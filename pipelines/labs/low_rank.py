@@ -11,7 +11,7 @@ from pipelines.labs import _scoring
 from pipelines.labs._scoring import Decoded, NetResult, best_change, percent_wrong, points, word_change
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import InBlocks, Lab, NetName, Parameters, PublishedValue, Seconds, Words, setting
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, computing_on
 from pipelines.labs.figures import SHARE, ci, percent, value
 from pipelines.labs.sweep import milliseconds
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least, at_most
@@ -71,7 +71,7 @@ def measure(params: Params, desk: Desk) -> Result:
         found = _scoring.decoded(better, settings, params.speech_s, desk)
     del found[""]
     # Nothing is timed here.
-    with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
+    with desk.part(0.5, 0.8), computing_on(usable_cores() or 1):
         changed = of_changed(params, desk)
     desk.progress("one layer at a time", 0.8)
     config = assign(Config(), {"model": "dnn", "dnn.net": params.net})
@@ -171,7 +171,7 @@ def judge(result: Result) -> Finding:
         numbers[f"{key}_wer"] = counts.wer
         numbers[f"{key}_same_best_as_better_net"] = counts.agreement
         numbers[f"{key}_weights"] = result.by_variant["weights"][name]
-        numbers[f"{key}_ms_per_frame"] = 1e3 * result.timings.per_unit.time(name)
+        numbers[f"{key}_ms_per_frame"] = 1e3 * result.timings.per_unit().time(name)
     verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
     return Finding(verdict, why, numbers)
 
@@ -183,7 +183,7 @@ def picture(result: Result) -> Chart:
         wrong = percent_wrong(result.decoded[net] for net in nets)
         return (
             Line(name, tuple(sizes.values()), wrong, joined=joined),
-            result.timings.per_unit.across(name, sizes, milliseconds, joined),
+            result.timings.per_unit().across(name, sizes, milliseconds, joined),
         )
 
     factored = both("factored", [*(f"{share:g}" for share in SHARES), WHOLE])

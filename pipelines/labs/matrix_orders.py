@@ -11,7 +11,7 @@ import numpy as np
 
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
-from pipelines.labs.desk import Desk, per_call
+from pipelines.labs.desk import Desk, cache_bytes, computing_on, per_call
 from pipelines.labs.figures import ci, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.verdicts import Finding, all_of, at_least
@@ -149,13 +149,13 @@ def sweeps(params: Params) -> list[Sweep]:
 def measure(params: Params, desk: Desk) -> SweepResult:
     import torch  # noqa: F401  # before threads are limited, so that its own are
 
-    with desk.threads(params.threads):
+    with computing_on(params.threads):
         quick, by_element, sizes, blocks = run_all(desk, params.seconds, sweeps(params))
     return SweepResult(
         timings=quick.joined(by_element),
         more={"sizes": sizes, "blocks": blocks},
         counts={"block": min(params.block, params.n)},
-        cache_bytes=desk.cache_bytes,
+        cache_bytes=cache_bytes(),
     )
 
 

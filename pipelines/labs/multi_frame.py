@@ -64,13 +64,13 @@ def judge(result: NetResult) -> Finding:
         numbers[f"{key(name)}_wer"] = counts.wer
         if name != WHOLE:
             numbers[f"{key(name)}_gain"] = value(timings.ratio(WHOLE, name))
-    numbers |= timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= timings.per_unit().table("{variant}_ms_per_frame", milliseconds)
     numbers |= {f"own_less_copied_same_best_1_of_{step}": gain.ratio for step, gain in gains.items()}
     return Finding(all_of(*(at_least(gain, 0.0) for gain in gains.values())), why, numbers)
 
 
 def picture(result: NetResult) -> Chart:
-    per_frame, decoded = result.timings.per_unit, result.decoded
+    per_frame, decoded = result.timings.per_unit(), result.decoded
     senones, words = [], []
     for rule in RULES:
         names = sorted([WHOLE, *(variant(rule, step) for step in STEPS)], key=per_frame.time)

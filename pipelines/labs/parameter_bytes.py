@@ -7,7 +7,7 @@ import numpy as np
 
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters, Seconds, setting
-from pipelines.labs.desk import Desk, per_call
+from pipelines.labs.desk import Desk, cache_bytes, per_call
 from pipelines.labs.figures import ci, counted, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
@@ -61,7 +61,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     return SweepResult(
         timings=sweep.run(desk, params.seconds),
         counts={"gaussians": params.gaussians, "dimensions": params.dimensions},
-        cache_bytes=desk.cache_bytes,
+        cache_bytes=cache_bytes(),
     )
 
 
@@ -107,7 +107,7 @@ class Workload:
         self.gaussians = round(result.counts["gaussians"])
         self.dimensions = round(result.counts["dimensions"])
         self.timings = result.timings
-        self.per_gaussian = result.timings.per(lambda senones: senones * self.gaussians)
+        self.per_gaussian = result.timings.per_unit(lambda senones: senones * self.gaussians)
         self.senones = result.timings.sizes(self.variant(1))
         of_shape = self.variant(1).removesuffix("1")
         names = [name for name in result.timings.variants if name.startswith(of_shape)]

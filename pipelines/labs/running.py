@@ -17,7 +17,7 @@ from pipelines import labs
 from pipelines.config.options import Value, assign, check, fitted, options_of
 from pipelines.labs import record
 from pipelines.labs.declaration import Measured, Parameters
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, computing_on
 from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import describe
@@ -100,7 +100,7 @@ def execute(
         progress("preparing", None)
         # A lab whose `threads` is 0 takes all.
         threads = int(getattr(parameters, "threads", 1)) or usable_cores() or 1
-        with desk.threads(threads), watched:
+        with computing_on(threads), watched:
             outcome.measured = lab.measure(parameters, desk)
         outcome.finding = lab.judge(outcome.measured)
         outcome.state = "closed"

@@ -116,7 +116,7 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
 
 def real_time_factors(result: SweepResult) -> Timings:
     """Seconds per second of speech."""
-    return result.timings.per(lambda samples: samples / RATE)
+    return result.timings.per_unit(lambda samples: samples / RATE)
 
 
 def judge(result: SweepResult) -> Finding:

@@ -100,12 +100,12 @@ def judge(result: SweepResult) -> Finding:
         "int8_same_best": same_best,
         "numpy_integers_over_floats_time": value(loops.ratio(INTEGERS, LIBRARY)),
     }
-    numbers |= rungs.per_unit.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= rungs.per_unit().table("{variant}_ms_per_frame", milliseconds)
     return Finding(all_of(at_least(vectors, 1.0), at_least(eight, 1.0)), why, numbers)
 
 
 def picture(result: SweepResult) -> Chart:
-    rungs, loops = result.timings.per_unit, result.more["loops"]
+    rungs, loops = result.timings.per_unit(), result.more["loops"]
     shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)
     whole = rungs.bars("whole net", rungs.cells(), milliseconds)

@@ -70,10 +70,10 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
     def rounds(self, variant: str, size: int | None = None) -> list[float]:
         """Seconds per call by round; LookupError where there are none."""
-        found = self.seconds[variant][self.size(variant) if size is None else size]
-        if not found:
+        rounds = self.seconds[variant][self.size(variant) if size is None else size]
+        if not rounds:
             raise LookupError(f"{variant} has no rounds")
-        return found
+        return rounds
 
     def time(self, variant: str, size: int | None = None) -> float:
         """Seconds that a call itself takes: the mean of the fastest 40 %."""
@@ -87,19 +87,14 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         other = self.rounds(to, size if to_size is None else to_size)
         return figures.ratio(self.rounds(of, size), other)
 
-    def per(self, units: Callable[[int], float]) -> Timings:
-        """Seconds per unit of work, where a call at a size does several, such as frames."""
+    def per_unit(self, units: Callable[[int], float] = float) -> Timings:
+        """Seconds per unit of work: a call at a size does `units` of them, by default as many as the size says."""
         return Timings(
             seconds={
                 variant: {size: [s / units(size) for s in row] for size, row in rows.items()}
                 for variant, rows in self.seconds.items()
             }
         )
-
-    @property
-    def per_unit(self) -> Timings:
-        """The same where the size says how much a call does: seconds per frame, number or second of speech."""
-        return self.per(lambda size: size)
 
     def table(
         self, name: str, figure: Figure = lambda _, s: s, cells: Iterable[Cell] | None = None
@@ -185,12 +180,12 @@ class Sweep:
         """Time it, in about `seconds`. Raises Cancelled, and what `variants` does."""
         if self.together:
             return self._turns(desk, self.sizes, seconds)
-        found = Timings(seconds={})
+        timings = Timings(seconds={})
         each = 1 / len(self.sizes)
         for place, size in enumerate(self.sizes):
             with desk.part(place * each, (place + 1) * each):
-                found = found.joined(self._turns(desk, [size], seconds * each))
-        return found
+                timings = timings.joined(self._turns(desk, [size], seconds * each))
+        return timings
 
     def _turns(self, desk: Desk, sizes: Sequence[int], seconds: float) -> Timings:
         works: dict[str, Work] = {}
@@ -211,11 +206,11 @@ class Sweep:
             costs=costs,
             what=self.what.format(size=sizes[0]),
         )
-        found: dict[str, dict[int, list[float]]] = {}
+        by_variant: dict[str, dict[int, list[float]]] = {}
         for name, rounds in taken.items():
             variant, size = cells[name]
-            found.setdefault(variant, {})[size] = rounds
-        return Timings(seconds=found)
+            by_variant.setdefault(variant, {})[size] = rounds
+        return Timings(seconds=by_variant)
 
 
 def one_size(variants: Mapping[str, Work], size: int, what: str, calls: int | None = None, share: float = 1.0) -> Sweep:
@@ -226,8 +221,8 @@ def one_size(variants: Mapping[str, Work], size: int, what: str, calls: int | No
 def run_all(desk: Desk, seconds: float, sweeps: Sequence[Sweep]) -> list[Timings]:
     """Several sweeps one after the other, each in its share of the time."""
     ends = [math.fsum(sweep.share for sweep in sweeps[: n + 1]) for n in range(len(sweeps))]
-    found = []
+    timings = []
     for sweep, end in zip(sweeps, ends, strict=True):
         with desk.part((end - sweep.share) / ends[-1], end / ends[-1]):
-            found.append(sweep.run(desk, seconds * sweep.share / ends[-1]))
-    return found
+            timings.append(sweep.run(desk, seconds * sweep.share / ends[-1]))
+    return timings

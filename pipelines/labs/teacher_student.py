@@ -54,14 +54,14 @@ def judge(result: NetResult) -> Finding:
     for name, counts in result.decoded.items():
         numbers[f"{key(name)}_wer"] = counts.wer
         numbers[f"{key(name)}_same_best_as_teacher"] = counts.agreement
-    numbers |= result.timings.per_unit.table("{variant}_ms_per_frame", milliseconds)
+    numbers |= result.timings.per_unit().table("{variant}_ms_per_frame", milliseconds)
     return Finding(at_most(change, 0.0), why, numbers)
 
 
 def picture(result: NetResult) -> Chart:
     counts = list(result.decoded.values())
     same = tuple(100 * each.agreement for each in counts)
-    times = result.timings.per_unit.bars("time", result.timings.cells(result.decoded), milliseconds)
+    times = result.timings.per_unit().bars("time", result.timings.cells(result.decoded), milliseconds)
     nets = Axis("net", categories=tuple(result.decoded))
     return Chart(
         nets,

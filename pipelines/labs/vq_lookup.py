@@ -136,7 +136,7 @@ def judge(result: SweepResult) -> Finding:
         f"{percent(same_best[flat])}), and scores are off by {result.by_variant['error'][tree]:.2g} nat."
     )
     numbers: dict[str, float | None] = {"exp_share_of_saving": value(by_exp)}
-    numbers |= timings.per_unit.table("{variant}_frame_s")
+    numbers |= timings.per_unit().table("{variant}_frame_s")
     for variant in timings.variants:
         name = key(variant)
         numbers[f"{name}_time_share"] = value(timings.ratio(variant, FULL))

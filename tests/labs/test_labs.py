@@ -245,7 +245,7 @@ def test_times_and_ratios_are_those_of_cells():
     assert PLANTED.ratio("one", "two, fast", 4).ratio == pytest.approx(4.0)
     assert PLANTED.ratio("one", "two, fast", 1, 4).ratio == pytest.approx(2.0)
     assert PLANTED.fastest(PLANTED.cells()) == ("two, fast", 4)
-    assert PLANTED.per(lambda size: size).time("one", 4) == pytest.approx(5e-4)
+    assert PLANTED.per_unit().time("one", 4) == pytest.approx(5e-4)
 
 
 def test_figures_lines_and_bars_are_made_of_cells():
