@@ -8,7 +8,6 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app import crash_report
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead, Snapshot
 from app.model.processes.run_control import RunControl, RunRequest
@@ -113,7 +112,8 @@ class CurrentRun(QObject):
         control.finished.connect(self._on_finished)
         control.failed.connect(self._on_failed)
         control.died.connect(self._on_died)
-        control.refused.connect(self._on_refused)
+        control.refused.connect(lambda key, _: pipeline.not_taken(key))
+        control.refused.connect(lambda _, message: self.failed.emit(message, ""))
         pipeline.live_change.connect(control.set)
         playhead.changed.connect(self._on_frames)
         playhead.ended.connect(lambda _: self.changed.emit())
@@ -121,8 +121,7 @@ class CurrentRun(QObject):
     def start(self, worker: Sequence[str], config: Config, request: RunRequest, stand_in: Path | None = None) -> None:
         """Start a run; if its set-up will take long, `stand_in` is shown until it has a first block."""
         self._config = config
-        self.control.use(worker)
-        self.control.start(request)
+        self.control.start(request, worker)
         if stand_in is not None and self.set_up.left_s >= LONG_S:
             from app.model.provenance import provenance_of  # not before the window has been painted
 
@@ -141,11 +140,6 @@ class CurrentRun(QObject):
     def stands_in(self) -> bool:
         """Whether the desk shows a recorded session in place of that of the run."""
         return self._stand_in is not None and self._playhead.path == self._stand_in
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the session shown is being recorded by this run, not by another process, or stands in for it."""
-        return self.stands_in or (self._playhead.live and self.is_shown)
 
     def show(self) -> None:
         if self.control.session and not self.is_shown:
@@ -167,8 +161,8 @@ class CurrentRun(QObject):
     def _on_progress(self, stage: str, fraction: float | None) -> None:
         # The session exists before model and graph are ready: all of that is "getting ready".
         if stage == DECODING:
-            if self.stands_in and self.control.session:
-                self._follow(self.control.session)
+            if self.stands_in:
+                self.show()
             if not self.is_shown:
                 self.set_up.end(complete=True)
         decoding = self.is_shown and self._playhead.n_frames > 0
@@ -176,19 +170,18 @@ class CurrentRun(QObject):
             self.set_up.update(stage, fraction)
 
     def _on_frames(self, snapshot: Snapshot) -> None:
+        """Say, once each, what went wrong without ending the run, and what a change waits for."""
         if not self.is_shown:
             return
         if self.set_up.under_way and self._playhead.n_frames > 0:
             self.set_up.end(complete=True)
-        if snapshot.live:
-            self._tell_problems(snapshot)
-
-    def _tell_problems(self, snapshot: Snapshot) -> None:
-        """Say, once each, what went wrong without ending the run, and what a change waits for."""
+        if not snapshot.live:
+            return
         problems = [m for m in snapshot.session.markers if m.kind == PROBLEM or m.text.startswith(COMPILING)]
         for marker in problems[self._problems_shown :]:
             if marker.kind == PROBLEM:
-                self._on_refused(marker.text.partition("=")[0], marker.text)
+                self._pipeline.not_taken(marker.text.partition("=")[0])
+                self.failed.emit(marker.text, "")
             else:
                 self.remarked.emit(self.tr("Decoding goes on: {0}.").format(marker.text))
         self._problems_shown = len(problems)
@@ -233,7 +226,7 @@ class CurrentRun(QObject):
         if was_shown and self._playhead.live:
             self._playhead.tick()
         self._remove_empty(session)
-        self.failed.emit(message, self._report(message))
+        self.failed.emit(message, self.control.report(message))
 
     def _remove_empty(self, path: str | None) -> bool:
         """Remove the session of a run that failed before its first frame; whether it was one."""
@@ -246,10 +239,6 @@ class CurrentRun(QObject):
         if there:
             self._playhead.close()
         return True
-
-    def _on_refused(self, key: str, message: str) -> None:
-        self._pipeline.not_taken(key)
-        self.failed.emit(message, "")
 
     def _on_died(self, reason: str, session: str | None) -> None:
         was_shown = self.is_shown
@@ -264,7 +253,4 @@ class CurrentRun(QObject):
             except (OSError, ValueError) as error:
                 self.failed.emit(str(error), "")
         message = text.format(reason, clock(self._playhead.n_frames * FRAME_S), session)
-        self.died.emit(message, self._report(message))
-
-    def _report(self, message: str) -> str:
-        return crash_report.compose(message, self.control.session, self.control.report)
+        self.died.emit(message, self.control.report(message))

@@ -63,7 +63,12 @@ class RecordedSettings(QObject):
     @property
     def offered(self) -> bool:
         session = self._playhead.session  # that of a lab has no settings
-        return session is not None and bool(session.configs) and not self._run.is_live
+        return session is not None and bool(session.configs) and not self._of_this_run
+
+    @property
+    def _of_this_run(self) -> bool:
+        """Whether the session shown is being recorded by our run, not by another process, or stands in for it."""
+        return self._run.stands_in or (self._playhead.live and self._run.is_shown)
 
     def edit(self, wanted: bool) -> None:
         """Show the settings of the next run, or again those at the cursor."""
@@ -73,14 +78,14 @@ class RecordedSettings(QObject):
             self._follow(snapshot)
 
     def _opened(self, _session: object) -> None:
-        self._editing, self._at_end = self._run.is_live, True
+        self._editing, self._at_end = self._of_this_run, True
 
     def _follow(self, snapshot: Snapshot) -> None:
         at_end = snapshot.live or snapshot.cursor_frame >= snapshot.track.n_frames
         if self._at_end and not at_end:
             self._editing = False  # looking back ends what was being edited
         self._at_end = at_end
-        wanted = not (self._run.is_live or self._editing)
+        wanted = not (self._of_this_run or self._editing)
         config = settings_at(snapshot.session, snapshot.desk.scope.last) if wanted else None
         self._show(config, snapshot.session.meta.get("preset") or "")
 

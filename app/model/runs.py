@@ -112,7 +112,8 @@ class Runs(QObject):
         self.current = current = CurrentRun(pipeline, playhead, memory, worker, self)
         self.control = current.control
         current.changed.connect(self.changed)
-        current.ended.connect(self._on_ended)
+        current.ended.connect(self.question_dropped)
+        current.ended.connect(self.next.leave_demo)
         current.finished.connect(self._on_finished)
         for gone in (current.control.failed, current.control.died):
             gone.connect(self._forget_after)
@@ -182,22 +183,15 @@ class Runs(QObject):
             RECORDED_DEMO if self.next.is_demo and name == DEMO else None,
         )
 
-    def choose_preset(self, name: str) -> None:
-        """Take a preset; during a run, ask what is to become of the run."""
-        if self.control.busy:
-            self._ask(name, demo=self.next.is_demo)
-        else:
-            self._pipeline.choose(name)
-
-    def demo_preset(self, name: str) -> None:
-        """Run the demo with a preset; during a run, ask first."""
-        if self.control.busy:
-            self._ask(name, demo=True)
-        else:
-            self.demo(name)
-
-    def _ask(self, name: str, demo: bool) -> None:
-        """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
+    def choose_preset(self, name: str, *, demo: bool = False) -> None:
+        """Take a preset, or run the demo with it; during a run, ask whether it begins now or waits for the next one."""
+        if not self.control.busy:
+            if demo:
+                self.demo(name)
+            else:
+                self._pipeline.choose(name)
+            return
+        demo = demo or self.next.is_demo
 
         def start() -> None:
             if demo:
@@ -228,10 +222,6 @@ class Runs(QObject):
         if not self.control.busy:
             self.next.leave_demo()
         self.changed.emit()
-
-    def _on_ended(self) -> None:
-        self.question_dropped.emit()
-        self.next.leave_demo()
 
     def _on_finished(self) -> None:
         after, self._after = self._after, None

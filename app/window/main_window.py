@@ -192,7 +192,7 @@ class MainWindow(FirstWindow):
     def run_preset(self, name: str) -> None:
         if not self.when.is_idle():
             self.show_desk()
-        self.runs.demo_preset(name)
+        self.runs.choose_preset(name, demo=True)
 
     def use_bundled(self) -> None:
         from app.model import audio_choice

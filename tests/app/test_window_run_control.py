@@ -101,8 +101,8 @@ def test_words_of_a_library_are_no_events_but_stand_in_the_report(qtbot, start):
     control, heard = start("error", "noise")
     qtbot.waitUntil(lambda: bool(heard.of("failed")))
     assert len(heard.of("failed")) == 1
-    assert "OpenBLAS" in control.report
-    assert "the last words" in control.report
+    assert "OpenBLAS" in control.report("")
+    assert "the last words" in control.report("")
 
 
 def test_a_refusal_names_the_setting(qtbot, start):

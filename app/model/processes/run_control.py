@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
-from app.crash_report import LastWords
+from app import crash_report
 from app.model.processes.command import child_process
 from app.model.processes.leaving import HAS_FINISHED, Leaving
 from profiler.process import children
@@ -23,6 +23,7 @@ WORKER = tuple(children.python("-m", "pipelines.worker"))
 ON_HOST = tuple(children.python("-m", "pipelines.on_host"))  # Needs the name of the machine as well
 STOP_TIMEOUT_MS = 5000  # How long the closing window waits for the worker to finish its session file
 LONGEST_LINE = 1 << 20  # A line longer than this is no event of ours; it is dropped, and memory stays bounded
+FAILED_TO_START = QProcess.ProcessError.FailedToStart
 State = Literal["idle", "starting", "running", "stopping"]
 
 
@@ -59,7 +60,7 @@ class RunControl(QObject):
         self._ready = False
         self.state: State = "idle"  # What the worker is doing for us
         self._buffer = b""
-        self._errors = LastWords()
+        self._printed = crash_report.LastWords()  # By the worker of the run under way or the last one
         self.request: RunRequest | None = None  # What the run under way, or the last one, was started with
         self.session: str | None = None  # Session file of the run under way or the last one, once the worker made it
         self._over = True
@@ -69,29 +70,33 @@ class RunControl(QObject):
     def busy(self) -> bool:
         return self.state != "idle"
 
-    @property
-    def report(self) -> str:
-        return self._errors.text
+    def report(self, message: str) -> str:
+        """The crash report of the run that ended with this message."""
+        return crash_report.compose(message, self.session, self._printed.text)
 
-    def use(self, command: Sequence[str]) -> None:
-        if tuple(command) != self._command:
-            self.release()
-            self._command = tuple(command)
-
-    def start(self, request: RunRequest) -> None:
-        """Start a run, in a worker that is still there or in a new one."""
+    def start(self, request: RunRequest, command: Sequence[str] = ()) -> None:
+        """Start a run, in a worker that is still there or in a new one; `command` starts the workers from now on."""
         if self.busy:
             raise ValueError("a run is under way; stop it before starting another")
-        self.request = request
-        self.session = None
+        if command and tuple(command) != self._command:
+            self.release()
+            self._command = tuple(command)
+        self.request, self.session = request, None
         self._over = False
-        self._errors.clear()
+        self._printed.clear()
         self._set_state("starting")
         self.progress.emit(self.tr("starting the recogniser"), None)
-        if self._process is None:
-            self._launch()
-        elif self._ready:
-            self._send(request.command())
+        if self._process is not None:
+            if self._ready:
+                self._send(request.command())
+            return
+        self._process = process = child_process(self, PYTHONUNBUFFERED="1")
+        process.readyReadStandardOutput.connect(lambda: self._read(process))
+        process.readyReadStandardError.connect(lambda: self._read(process))
+        process.finished.connect(lambda: self._ended(process))
+        process.errorOccurred.connect(lambda error: self._ended(process) if error == FAILED_TO_START else None)
+        self._ready, self._buffer = False, b""
+        process.start(self._command[0], list(self._command[1:]))
 
     def set(self, key: str, value: object) -> None:
         if self.state == "running":
@@ -152,17 +157,6 @@ class RunControl(QObject):
         process.deleteLater()
         self.state = "idle"
 
-    def _launch(self) -> None:
-        process = child_process(self, PYTHONUNBUFFERED="1")
-        process.readyReadStandardOutput.connect(lambda: self._read(process))
-        process.readyReadStandardError.connect(lambda: self._read_errors(process))
-        process.finished.connect(lambda code, status: self._ended(process, code, status))
-        process.errorOccurred.connect(lambda error: self._not_started(process, error))
-        self._process = process
-        self._ready = False
-        self._buffer = b""
-        process.start(self._command[0], list(self._command[1:]))
-
     def _send(self, command: Mapping[str, Any]) -> None:
         if self._process is not None:
             # Escaped, a file name that is no UTF-8 arrives as it is.
@@ -174,15 +168,12 @@ class RunControl(QObject):
             self.state = state
             self.state_changed.emit(state)
 
-    def _read_errors(self, process: QProcess) -> None:
-        data = bytes(process.readAllStandardError().data())
-        if process is self._process:
-            self._errors.add(data)
-
     def _read(self, process: QProcess) -> None:
+        printed = bytes(process.readAllStandardError().data())
         data = bytes(process.readAllStandardOutput().data())
         if process is not self._process:
             return
+        self._printed.add(printed)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         if len(self._buffer) > LONGEST_LINE:
             self._buffer = b""
@@ -195,7 +186,7 @@ class RunControl(QObject):
             if isinstance(event, dict) and "event" in event:
                 self._hear(event)
             else:  # a library may print to standard output; that is no event, but part of a report
-                self._errors.add_line(line)
+                self._printed.add_line(line)
 
     def _hear(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
@@ -230,27 +221,22 @@ class RunControl(QObject):
         elif kind == "refused":
             self.refused.emit(str(event.get("key", "")), str(event.get("message", "")))
 
-    def _not_started(self, process: QProcess, error: QProcess.ProcessError) -> None:
-        if process is not self._process or error != QProcess.ProcessError.FailedToStart:
-            return
-        self._process = None
-        process.deleteLater()
-        self._set_state("idle")
-        message = self.tr("The worker {0} cannot be started: {1}.")
-        self.failed.emit(message.format(self._command[0], process.errorString()), None)
-
-    def _ended(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
+    def _ended(self, process: QProcess) -> None:
+        """Say why the worker ended, if a run was under way, or why it could not be started."""
         if process is not self._process:
             return
         self._read(process)
-        self._read_errors(process)
         self._process = None
         process.deleteLater()
         if not self.busy:
             return
-        reason = self.tr("exit code {0}").format(code)
-        if status == QProcess.ExitStatus.CrashExit:
-            name = f", {signal.Signals(code).name}" if code in {*signal.Signals} else ""
-            reason = self.tr("killed by signal {0}").format(f"{code}{name}")
         self._set_state("idle")
-        self.died.emit(reason, self.session)
+        code = process.exitCode()
+        if process.error() == FAILED_TO_START:
+            message = self.tr("The worker {0} cannot be started: {1}.")
+            self.failed.emit(message.format(self._command[0], process.errorString()), None)
+        elif process.exitStatus() == QProcess.ExitStatus.CrashExit:
+            name = f", {signal.Signals(code).name}" if code in {*signal.Signals} else ""
+            self.died.emit(self.tr("killed by signal {0}").format(f"{code}{name}"), self.session)
+        else:
+            self.died.emit(self.tr("exit code {0}").format(code), self.session)
