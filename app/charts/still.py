@@ -13,7 +13,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
 from app.style.plain_text import displayable, show_tip, write
 from app.style.theme import font, theme
@@ -28,54 +28,34 @@ Tick = tuple[float, str]  # Pixel of the widget, and what stands there
 
 @dataclass(frozen=True)
 class Spot:
-    """A place that the mouse can hit: the name that a click chooses (nothing if empty), and its tool tip."""
+    """A place that the mouse can hit: its tool tip, and the name that a click chooses (nothing if empty)."""
 
     place: QRectF
-    name: str
     tip: str
+    name: str = ""
 
 
-class StillPlot(pg.GraphicsView):
-    """A plot of which `build` draws all with the methods below, before it is painted in another size or theme."""
+class Canvas:
+    """What a plot consists of, in pixels of its widget: axes with a grid, items of pyqtgraph and texts above them."""
 
-    chosen = Signal(str)  # Name of the spot that was clicked
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None)
-        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
-        self.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # what it stands in has one
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    def __init__(self, scene: QGraphicsScene) -> None:
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True)
         self._box.disableAutoRange()
         self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
-        self._texts: list[Callable[[QtGui.QPainter], None]] = []  # Write them, above all that is drawn
         for item in (self._box, *self._axes):
-            self.scene().addItem(item)
+            scene.addItem(item)
         for axis in self._axes:
             axis.setZValue(self._box.zValue() - 1.0)
-        self._built: object = None
-        self._spots: list[Spot] = []
-        self.taken: list[QtGui.QPolygonF] = []  # Where texts lie, and what else no text may lie on
         self.area = QRectF()  # Between the axes
+        self.clear(QRectF())
 
-    def build(self) -> None:
-        raise NotImplementedError
-
-    def rebuild(self) -> None:
-        self._built = None
-        self.viewport().update()
-
-    def settle(self) -> None:
-        now = (theme().name, self.width(), self.height())
-        if now == self._built:
-            return
-        self._built = now
-        self.setBackground(theme().card)
+    def clear(self, rect: QRectF) -> None:
+        """Drop all that is drawn; `rect`: the widget's, in which the next is drawn."""
         self._box.clear()
-        self._spots, self.taken, self._texts = [], [], []
-        self.build()
+        self.rect = rect
+        self.spots: list[Spot] = []
+        self.taken: list[QtGui.QPolygonF] = []  # Where texts lie, and what else no text may lie on
+        self.texts: list[Callable[[QtGui.QPainter], None]] = []  # Write them, above all that is drawn
 
     def frame(
         self, area: QRectF, left: Sequence[Tick], bottom: Sequence[Tick], names: tuple[bool, bool] = (False, False)
@@ -83,9 +63,8 @@ class StillPlot(pg.GraphicsView):
         """Put axes with these labels around `area`, and a grid into it; `names`: they name what stands there."""
         tokens = theme()
         self.area = area
-        whole = QRectF(self.rect())
-        self._box.setGeometry(whole)
-        self._box.setRange(whole, padding=0)
+        self._box.setGeometry(self.rect)
+        self._box.setRange(self.rect, padding=0)
         upright = [QPointF(x, y) for x, _ in bottom if not names[1] for y in (area.top(), area.bottom())]
         level = [QPointF(x, y) for y, _ in left if not names[0] for x in (area.left(), area.right())]
         self.curve(upright + level, QtGui.QPen(tokens.color("grid"), 1), pairs=True)
@@ -102,7 +81,7 @@ class StillPlot(pg.GraphicsView):
         left_axis.setWidth(area.left())
         left_axis.setGeometry(0, area.top(), area.left(), area.height())
         left_axis.setRange(area.bottom(), area.top())
-        below = whole.height() - area.bottom()
+        below = self.rect.height() - area.bottom()
         bottom_axis.setHeight(below)
         bottom_axis.setGeometry(area.left(), area.bottom(), area.width(), below)
         bottom_axis.setRange(area.left(), area.right())
@@ -128,7 +107,7 @@ class StillPlot(pg.GraphicsView):
         lines = [pg.PlotCurveItem(*_arrays(points), pen=None) for points in (lower, upper)]
         self._add(pg.FillBetweenItem(*lines, brush=color))
 
-    def spots(
+    def signs(
         self,
         points: Sequence[QPointF],
         sizes: Sequence[float],
@@ -181,7 +160,7 @@ class StillPlot(pg.GraphicsView):
             painter.setPen(color)
             write(painter, box, flags, text)
 
-        self._texts.append(written)
+        self.texts.append(written)
         self.taken.append(lies.map(QtGui.QPolygonF(box)))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
@@ -193,19 +172,48 @@ class StillPlot(pg.GraphicsView):
         around = shape.boundingRect()
         return not any(around.intersects(other.boundingRect()) and shape.intersects(other) for other in self.taken)
 
-    def spot(self, place: QRectF, tip: str, name: str = "") -> None:
-        self._spots.append(Spot(place, name, tip))
-
     def _add(self, item: QGraphicsItem) -> None:
         item.setZValue(len(self._box.addedItems))
         self._box.addItem(item, ignoreBounds=True)
+
+
+class StillPlot(pg.GraphicsView):
+    """A plot of which `build` draws all on the `canvas`, before it is painted in another size or theme."""
+
+    chosen = Signal(str)  # Name of the spot that was clicked
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=None)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
+        self.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # what it stands in has one
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.canvas = Canvas(self.scene())
+        self._built: object = None
+
+    def build(self) -> None:
+        raise NotImplementedError
+
+    def rebuild(self) -> None:
+        self._built = None
+        self.viewport().update()
+
+    def settle(self) -> None:
+        now = (theme().name, self.width(), self.height())
+        if now == self._built:
+            return
+        self._built = now
+        self.setBackground(theme().card)
+        self.canvas.clear(QRectF(self.rect()))
+        self.build()
 
     def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         self.settle()
         super().paintEvent(event)
 
     def drawForeground(self, painter: QtGui.QPainter, rect: QRectF | QRect) -> None:
-        for written in self._texts:
+        for written in self.canvas.texts:
             painter.save()
             written(painter)
             painter.restore()
@@ -217,7 +225,7 @@ class StillPlot(pg.GraphicsView):
         def away(spot: Spot) -> float:
             return distance(spot.place, at)
 
-        near = min(reversed(self._spots), key=away, default=None)
+        near = min(reversed(self.canvas.spots), key=away, default=None)
         return near if near is not None and away(near) <= REACH else None
 
     def viewportEvent(self, event: QEvent) -> bool:

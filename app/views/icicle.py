@@ -7,7 +7,7 @@ from typing import Final
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
-from app.charts.still import LINE, StillPlot, small_metrics
+from app.charts.still import LINE, Spot, StillPlot, small_metrics
 from app.model.desk_snapshot import DeskSnapshot
 from app.style.plain_text import AT_LEFT, describe, fitting
 from app.style.theme import blended, theme
@@ -105,7 +105,7 @@ class Icicle(StillPlot):
 
     def build(self) -> None:
         whole = QRectF(self.rect())
-        self.frame(whole, (), ())
+        self.canvas.frame(whole, (), ())
         high, wide = min(HIGHEST, whole.height() / LEVELS), whole.width()
         places = {}
         for one in self._blocks:
@@ -113,14 +113,14 @@ class Icicle(StillPlot):
             # A gap of a pixel keeps neighbours apart.
             places[one] = QRectF(left, one.level * high, max(right - left - 1.0, 0.5), high - 1.0)
         for color, blocks in groupby(sorted(places, key=_color), key=_color):
-            self.bars([places[one] for one in blocks], QColor(color))
+            self.canvas.bars([places[one] for one in blocks], QColor(color))
         for one, place in places.items():
-            self.spot(place, self.sentence(one), key_of(one))
+            self.canvas.spots.append(Spot(place, self.sentence(one), key_of(one)))
             self._name(one, place)
         if self.marked is not None:
             box = places[self.marked].adjusted(0.5, 0.5, -0.5, -0.5)
             corners = [box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft(), box.topLeft()]
-            self.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
+            self.canvas.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
 
     def _name(self, block: Block, place: QRectF) -> None:
         room, name, time = place.width() - 2 * AIR, self.tr(block.name), f"{milliseconds(block.ms)} ms"
@@ -128,7 +128,7 @@ class Icicle(StillPlot):
             texts = f"{name}  {time}, {percent(block.share)}", f"{name}  {time}", name, name.partition(".")[2]
             token = "text" if block.level in (WHOLE, STAGE) or key_of(block) == OVERHEAD else "card"
             text = fitting(small_metrics(), room, *texts, "")
-            self.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), AT_LEFT, token)
+            self.canvas.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), AT_LEFT, token)
 
 
 def key_of(block: Block) -> str:

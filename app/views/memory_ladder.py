@@ -149,7 +149,7 @@ class LadderPlot(StageDots[Traffic]):
     def build(self) -> None:
         marked, area = self.marked, self._area()
         if marked is None:
-            self.frame(area, (), ())
+            self.canvas.frame(area, (), ())
             return
         self._draw_axes(area)
         if not marked.device:  # the caches of a device are not known
@@ -157,12 +157,12 @@ class LadderPlot(StageDots[Traffic]):
         tokens, place = theme(), self.place
         own, other = QPen(tokens.color("text"), 1.4), QPen(tokens.color("muted"), 0.7)
         for ladder in self._model.ladders:
-            self.curve([place(*rung) for rung in ladder.rungs], own if ladder.device == marked.device else other)
+            self.canvas.curve([place(*rung) for rung in ladder.rungs], own if ladder.device == marked.device else other)
         text = fitting(small_metrics(), self.width() - 4.0, *self.sentences(marked))
-        self.text(text, QRectF(2, 0, self.width() - 4.0, LINE), AT_LEFT, "text")
+        self.canvas.text(text, QRectF(2, 0, self.width() - 4.0, LINE), AT_LEFT, "text")
         if marked.bandwidth is not None:
             ends = [place(marked.working_set, rate) for rate in (marked.rate, marked.bandwidth)]
-            self.curve(ends, QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
+            self.canvas.curve(ends, QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         stages = sorted(self.stages, key=lambda one: one is not marked)
         dots = [
             Dot(one, place(one.working_set, one.rate), place(one.working_set, one.rate * one.tiled)) for one in stages
@@ -190,11 +190,11 @@ class LadderPlot(StageDots[Traffic]):
         for name, size in zip(names, (*caches, None), strict=False):
             x1 = area.right() if size is None else self.place(size, 1.0).x()
             if area.left() < x1 < area.right():
-                self.curve([QPointF(x1, area.top() - LINE), QPointF(x1, area.bottom())], pen)
+                self.canvas.curve([QPointF(x1, area.top() - LINE), QPointF(x1, area.bottom())], pen)
             x1 = min(max(x1, area.left()), area.right())
             texts = (name,) if size is None else (f"{name} {size_text(size)}", name)
             text = fitting(small_metrics(), x1 - x0 - 6, *texts, "")
-            self.text(text, QRectF(x0, area.top() - LINE, x1 - x0, LINE))
+            self.canvas.text(text, QRectF(x0, area.top() - LINE, x1 - x0, LINE))
             x0 = x1
 
     def _name_ladders(self, area: QRectF) -> None:
@@ -211,7 +211,7 @@ class LadderPlot(StageDots[Traffic]):
                 for at in points
                 for dx in (0.0, -wide / 2, -wide)
             )
-            box = self.free(box for box in tops if area.contains(box) and not line.intersects(QPolygonF(box)))
+            box = self.canvas.free(box for box in tops if area.contains(box) and not line.intersects(QPolygonF(box)))
             if box is not None:
                 self.write_on_card(text, box, "muted")
 

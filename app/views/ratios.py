@@ -63,27 +63,27 @@ class Ratios(StillPlot):
         height = area.height() / len(self.rows)
         middles = [area.top() + (at + 0.5) * height for at in range(len(self.rows))]
         names = [(y, row.name) for y, row in zip(middles, self.rows, strict=True)]
-        self.frame(area, names, bottom, names=(True, False))
+        self.canvas.frame(area, names, bottom, names=(True, False))
         band = QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))
-        self.bars([band], theme().color("muted", 70))
+        self.canvas.bars([band], theme().color("muted", 70))
         for y, row in zip(middles, self.rows, strict=True):
             self._row(row, y, x_of)
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)
             decided = row.verdict in (A_FASTER, B_FASTER)
-            self.text(row.text or self.tr(row.verdict), box, AT_LEFT, "text" if decided else "muted")
+            self.canvas.text(row.text or self.tr(row.verdict), box, AT_LEFT, "text" if decided else "muted")
 
     def _row(self, row: RatioRow, y: float, x_of: Callable[[float], float]) -> None:
         color = self._color(row.verdict)
         if row.predicted is not None:
             x = x_of(row.predicted)
             ends = [QPointF(x, y - PREDICTED / 2), QPointF(x, y + PREDICTED / 2)]
-            self.curve(ends, QPen(theme().color("accent"), 3), pairs=True)
+            self.canvas.curve(ends, QPen(theme().color("accent"), 3), pairs=True)
         if row.ends is not None:
             line = QLineF(x_of(row.ends[0]), y, x_of(row.ends[1]), y)
-            self.intervals([line], QPen(color, 1), beam=7.0)
+            self.canvas.intervals([line], QPen(color, 1), beam=7.0)
         sign = {NO_DIFFERENCE: "s", A_FASTER: "d", B_FASTER: "d"}.get(row.verdict, "o")
         fill = QColor(theme().card) if sign == "o" else color
-        self.spots([QPointF(x_of(row.ratio), y)], [9.0], [color], [fill], sign, 1.5)
+        self.canvas.signs([QPointF(x_of(row.ratio), y)], [9.0], [color], [fill], sign, 1.5)
 
     @staticmethod
     def _color(verdict: str) -> QColor:

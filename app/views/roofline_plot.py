@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPen, QPolygonF, QTransform
 
-from app.charts.still import LINE, StillPlot, Tick, distance, small_metrics
+from app.charts.still import LINE, Spot, StillPlot, Tick, distance, small_metrics
 from app.style.plain_text import AT_LEFT, describe
 from app.style.theme import theme
 from app.views.roofline_model import Place, Point, Stage, rate
@@ -96,19 +96,20 @@ class StageDots(StillPlot, Generic[S]):
 
     def axes(self, up: Sequence[Tick], along: Sequence[Tick], title: str) -> None:
         area = self._area()
-        self.frame(area, up, along)
-        self.text(title, QRectF(0, self.height() - LINE, area.right(), LINE), RIGHT_END)
+        self.canvas.frame(area, up, along)
+        self.canvas.text(title, QRectF(0, self.height() - LINE, area.right(), LINE), RIGHT_END)
 
     def draw_dots(self, dots: Sequence[Dot[S]], marked: S) -> None:
         """Draw dots, the first on top, with their bars; the marked one is opaque."""
         tokens, fills, edges = theme(), [], []
-        for dot in dots[::-1]:
+        dots = dots[::-1]
+        for dot in dots:
             color = group_color(dot.stage.group)
-            self.curve([dot.end, dot.here], QPen(tokens.color(color), 1))
+            self.canvas.curve([dot.end, dot.here], QPen(tokens.color(color), 1))
             fills.append(tokens.color(color, 255 if dot.stage is marked else 150))
             edges.append(tokens.color("danger" if dot.stage.defect else "card"))
-            self.spot(dot.place, self.sentence(dot.stage), dot.stage.name)
-        self.spots([dot.here for dot in dots[::-1]], [2 * dot.radius for dot in dots[::-1]], edges, fills, edge=1.5)
+            self.canvas.spots.append(Spot(dot.place, self.sentence(dot.stage), dot.stage.name))
+        self.canvas.signs([dot.here for dot in dots], [2 * dot.radius for dot in dots], edges, fills, edge=1.5)
 
     def name_dots(self, dots: Sequence[Dot[S]], marked: S) -> None:
         """The names of the marked stage and all others, the most expensive first, where there is room.
@@ -117,26 +118,28 @@ class StageDots(StillPlot, Generic[S]):
         the last resort.
         """
         area, self.named = self._area(), []
-        self.taken += [QPolygonF(dot.bar) for dot in dots]
+        self.canvas.taken += [QPolygonF(dot.bar) for dot in dots]
         for dot in sorted(dots, key=lambda one: one.stage is not marked):
             name = dot.stage.name.partition(".")[2] or dot.stage.name
             free = [
                 box
                 for box in dot.name_places(small_metrics().horizontalAdvance(name) + 2)
-                if area.contains(box) and self.is_free(box) and all(other.away(box) >= dot.away(box) for other in dots)
+                if area.contains(box)
+                and self.canvas.is_free(box)
+                and all(other.away(box) >= dot.away(box) for other in dots)
             ]
             box = next((box for box in free if not self.on_line(box)), free[0] if free else None)
             if box is not None:
                 self.write_on_card(name, box, "text" if dot.stage is marked else "muted")
                 self.named.append((dot.stage, name, box))
-        self.taken += [QPolygonF(dot.place) for dot in dots]
+        self.canvas.taken += [QPolygonF(dot.place) for dot in dots]
 
     def on_line(self, box: QRectF) -> bool:
         """Whether a line goes through a box that would strike out a text (override)."""
         return False
 
     def write_on_card(self, text: str, box: QRectF, token: str) -> None:
-        self.text(text, box, AT_LEFT, token, ground=255 if self.on_line(box) else 200)
+        self.canvas.text(text, box, AT_LEFT, token, ground=255 if self.on_line(box) else 200)
 
 
 HEIGHT = 232  # Pixels that a roofline takes at least
@@ -223,7 +226,7 @@ class Roofline(StageDots[Point]):
         self.arrows = []
         marked = self.marked
         if marked is None:
-            self.frame(self._area(), (), ())
+            self.canvas.frame(self._area(), (), ())
             return
         self._draw_axes(marked)
         levels = self._draw_roofs(marked)
@@ -236,7 +239,7 @@ class Roofline(StageDots[Point]):
         self._name_roofs(marked)
         # A roof beside a level's line would strike its name out.
         start, ridge, _ = self._roof(marked)
-        self.taken.append(_band(QLineF(start, ridge), QPointF(0, 1)))
+        self.canvas.taken.append(_band(QLineF(start, ridge), QPointF(0, 1)))
         for text, line in levels:
             self._write_along(text, line, LEVEL_SHARES)
 
@@ -249,18 +252,18 @@ class Roofline(StageDots[Point]):
         of = self.tr("roofs of {0} on {1}") if self.where.device else self.tr("roofs of {0}")
         of = of.format(marked.name, self.where.device)
         of = small_metrics().elidedText(of, Qt.TextElideMode.ElideRight, self._area().right())
-        self.text(of, QRectF(0, 0, self.width() - 2, LINE), RIGHT_END)
+        self.canvas.text(of, QRectF(0, 0, self.width() - 2, LINE), RIGHT_END)
 
     def _draw_roofs(self, marked: Point) -> list[tuple[str, QLineF]]:
         tokens, levels = theme(), []
         for level in self.where.levels:
             line = self._slope(level.bandwidth, marked.ceiling)
             if line.length() > 1 and self.where.level_of(marked.bandwidth) != level.name:
-                self.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
+                self.canvas.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
                 levels.append((f"{level.name} {speed(level.bandwidth)}", line))
-        self.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
+        self.canvas.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
         ends = [self.place(marked.intensity, height) for height in (marked.rate, marked.roof)]
-        self.curve(ends, QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
+        self.canvas.curve(ends, QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         return levels
 
     def _draw_arrows(self, dots: Sequence[Dot[Point]], marked: Point) -> None:
@@ -277,15 +280,15 @@ class Roofline(StageDots[Point]):
             color = theme().color(group_color(dot.stage.group))
             line = QLineF(line.pointAt(radius / line.length()), line.pointAt((radius + length) / line.length()))
             pen = QPen(color, 2.0 if dot.stage is marked else 1.2)
-            self.curve([line.p1(), line.p2()], pen)
+            self.canvas.curve([line.p1(), line.p2()], pen)
             back = line.unitVector()
             x, y = HEAD * back.dx(), HEAD * back.dy()
             ends = [line.p2() - QPointF(x - side * y / 2, y + side * x / 2) for side in (-1, 1)]
-            self.curve([ends[0], line.p2(), ends[1]], pen)
-            self.spots([there], [2 * radius], [color], [theme().color("card")], edge=1.5)
+            self.canvas.curve([ends[0], line.p2(), ends[1]], pen)
+            self.canvas.signs([there], [2 * radius], [color], [theme().color("card")], edge=1.5)
             around = QRectF(there.x() - radius, there.y() - radius, 2 * radius, 2 * radius)
-            self.spot(around, self._sentence_before(before), before.name)
-            self.taken += [QPolygonF(around), _band(line, QPointF(-back.dy(), back.dx()))]
+            self.canvas.spots.append(Spot(around, self._sentence_before(before), before.name))
+            self.canvas.taken += [QPolygonF(around), _band(line, QPointF(-back.dy(), back.dx()))]
             self.arrows.append((dot.stage.name, line))
 
     def _name_roofs(self, point: Point) -> None:
@@ -311,15 +314,15 @@ class Roofline(StageDots[Point]):
             box, at = QRectF(-wide / 2, top, wide, LINE), line.pointAt(share)
             along = QTransform().translate(at.x(), at.y()).rotate(-line.angle())
             within = line.length() * min(share, 1 - share) >= wide / 2 + 4
-            if within and self.is_free(along.map(QPolygonF(box))):
-                self.text(text, box, ground=200, along=along)
+            if within and self.canvas.is_free(along.map(QPolygonF(box))):
+                self.canvas.text(text, box, ground=200, along=along)
                 return True
         return False
 
     def _write_where_free(self, text: str, left: float, tops: Sequence[float]) -> None:
         wide = small_metrics().horizontalAdvance(text) + 2
         boxes = (QRectF(left, top, wide, LINE) for top in tops)
-        box = self.free(box for box in boxes if self._area().contains(box))
+        box = self.canvas.free(box for box in boxes if self._area().contains(box))
         if box is not None:
             self.write_on_card(text, box, "muted")
 

@@ -196,26 +196,27 @@ class Histogram(StillPlot):
         left = [(y_of(v), count(v)) for v in steps(0, most, 4) if v == int(v)]
         wanted = max(3, int(area.width() / 45))
         bottom = [(x_of(v), f"{v:.6g}") for v in steps(least, end, wanted)]
-        self.frame(area, left, bottom)
+        self.canvas.frame(area, left, bottom)
         bars = [
             QRectF(QPointF(x_of(low), y_of(number)), QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()))
             for (low, high), number in zip(pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True)
             if number
         ]
-        self.bars(bars, theme().color("accent" if other is None else "waveform"))
+        self.canvas.bars(bars, theme().color("accent" if other is None else "waveform"))
         if other is None:
             self._lines(shown, area, x_of, {title: f"{title} " for title in QUANTILES}, "text")
         else:
             edges, counts = other.edges.tolist(), other.counts.tolist()
-            outline = [QPointF(x_of(edge), y_of(n)) for edge, n in zip(edges, [*counts, 0], strict=True)]
-            self.curve([QPointF(x_of(least), area.bottom()), *outline], QPen(theme().color("accent"), 2), steps=True)
+            outline = [QPointF(x_of(least), area.bottom())]
+            outline += [QPointF(x_of(edge), y_of(n)) for edge, n in zip(edges, [*counts, 0], strict=True)]
+            self.canvas.curve(outline, QPen(theme().color("accent"), 2), steps=True)
             self._lines(shown, area, x_of, {"p50": self.tr("A p50 ")}, "text")
             self._lines(other, area, x_of, {"p50": self.tr("B p50 ")}, "accent")
         unit = self.tr("ms of a step") if self.of_steps else self.tr("ms of a frame")
         unit = unit if other is None else self.tr("ms of a frame; A filled, B as a line")
-        self.text(unit, QRectF(area.left(), self.height() - LINE, area.width(), LINE))
+        self.canvas.text(unit, QRectF(area.left(), self.height() - LINE, area.width(), LINE))
         counted = self.tr("steps") if self.of_steps else self.tr("frames")
-        self.text(counted, QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE), AT_RIGHT)
+        self.canvas.text(counted, QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE), AT_RIGHT)
 
     def _lines(
         self, shown: Statistics, area: QRectF, x_of: Callable[[float], float], titles: dict[str, str], token: str
@@ -227,10 +228,10 @@ class Histogram(StillPlot):
                 continue
             x = round(x_of(value)) + 0.5
             pen = QPen(theme().color(token), 1, Qt.PenStyle.DashLine)
-            self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
+            self.canvas.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
             text = f"{titles[name]}{milliseconds(value)}"
             wide = metrics.horizontalAdvance(text) + 6
             x = min(max(x, area.left() + wide / 2), self.width() - wide / 2)
             rows = (QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1))
-            if (box := self.free(rows)) is not None:
-                self.text(text, box, token=token)
+            if (box := self.canvas.free(rows)) is not None:
+                self.canvas.text(text, box, token=token)

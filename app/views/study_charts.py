@@ -13,7 +13,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPen
 
 from app.charts.scale import steps
-from app.charts.still import LINE, StillPlot, small_metrics
+from app.charts.still import LINE, Spot, StillPlot, small_metrics
 from app.model.study import OBJECTIVES, TIME, Study, Trial
 from app.model.study_texts import LOOKS, front_chart, places
 from app.style.theme import theme
@@ -45,10 +45,10 @@ class StudyFront(Panel):
         at, ratios = places(self._study)
         for number, x in at.items():
             point = self.place.point(x, ratios[number])
-            self.spot(AROUND_POINT.translated(point), self._tips.get(number, ""), str(number))
+            self.canvas.spots.append(Spot(AROUND_POINT.translated(point), self._tips.get(number, ""), str(number)))
             if number == self._chosen:
                 none = QColor(Qt.GlobalColor.transparent)
-                self.spots([point], [RING], [theme().color("text")], [none], edge=2.0)
+                self.canvas.signs([point], [RING], [theme().color("text")], [none], edge=2.0)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         spot = self.spot_at(event.position())
@@ -134,14 +134,14 @@ class ParallelCoordinates(StillPlot):
         shown = columns(self._study, min(int(area.height() / TICK) + 1, MOST_VALUES))
         if len(shown) < 2 or area.width() < 40 or area.height() < 20:
             return
-        self.frame(area, [], [])
+        self.canvas.frame(area, [], [])
         apart = area.width() / (len(shown) - 1)
         lefts = [area.left() + number * apart for number in range(len(shown))]
         pen = QPen(theme().color("muted"), 1)
         for column, x in zip(shown, lefts, strict=True):
-            self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
+            self.canvas.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
             title = small_metrics().elidedText(column.title, Qt.TextElideMode.ElideRight, apart - 4)
-            self.text(title, QRectF(x - apart / 2, area.bottom() + 8, apart, LINE), token="text")
+            self.canvas.text(title, QRectF(x - apart / 2, area.bottom() + 8, apart, LINE), token="text")
         trials = [trial for trial in self._study.trials if all(trial.id in column.places for column in shown)]
         axes = [*zip(shown, lefts, strict=True)]
         lines = {
@@ -154,7 +154,7 @@ class ParallelCoordinates(StillPlot):
                 y = area.bottom() - place * area.height()
                 wide = min(small_metrics().horizontalAdvance(text), apart - 12) + 4
                 shorter = small_metrics().elidedText(text, Qt.TextElideMode.ElideMiddle, wide)
-                self.text(shorter, QRectF(x + 4, y - LINE / 2, wide, LINE), ground=255)
+                self.canvas.text(shorter, QRectF(x + 4, y - LINE / 2, wide, LINE), ground=255)
 
     def _lines(self, trials: Sequence[Trial], lines: Mapping[int, Sequence[QPointF]]) -> None:
         """The dominated trials, pale, many of them as one item; then the front, and the trial that is chosen."""
@@ -163,16 +163,16 @@ class ParallelCoordinates(StillPlot):
         pale = tokens.color("unexplained", PALE if len(dominated) <= MANY else PALER)
         if len(dominated) <= MANY:
             for line in dominated:
-                self.curve(line, QPen(pale, 1))
+                self.canvas.curve(line, QPen(pale, 1))
         else:
             ends = [end for line in dominated for ends in pairwise(line) for end in ends]
-            self.curve(ends, QPen(pale, 1), pairs=True)
+            self.canvas.curve(ends, QPen(pale, 1), pairs=True)
         for number in (trial.id for trial in trials if trial.id in self._study.points):
-            self.curve(lines[number], QPen(tokens.color("compute"), 1.8))
+            self.canvas.curve(lines[number], QPen(tokens.color("compute"), 1.8))
         if self._chosen is not None and self._chosen in lines:
-            self.curve(lines[self._chosen], QPen(tokens.color("text"), 2.4))
+            self.canvas.curve(lines[self._chosen], QPen(tokens.color("text"), 2.4))
         parts = PARTS if len(lines) <= MANY else 1
         for number in sorted(lines, key=lambda number: number in self._study.points):
             for a, b in pairwise(lines[number]):
                 for at in (QLineF(a, b).pointAt(part / parts) for part in range(parts + 1)):
-                    self.spot(AROUND_POINT.translated(at), self._tips.get(number, ""), str(number))
+                    self.canvas.spots.append(Spot(AROUND_POINT.translated(at), self._tips.get(number, ""), str(number)))

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPen
 
 from app.charts.scale import steps
-from app.charts.still import LINE, StillPlot, small_metrics
+from app.charts.still import LINE, Spot, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import AT_LEFT, AT_RIGHT, describe, fitting
@@ -86,8 +86,8 @@ class Bars(StillPlot):
         rows, whole = self._rows, QRectF(self.rect())
         area = whole.adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
         if not rows:
-            self.frame(whole, (), ())
-            self.text(self._nothing, whole.adjusted(8, 0, -8, 0), WRAPPED, face=font())
+            self.canvas.frame(whole, (), ())
+            self.canvas.text(self._nothing, whole.adjusted(8, 0, -8, 0), WRAPPED, face=font())
             return
         rows = rows[: max(1, int(area.height() / ROW))]
         each = min(max(area.height() / len(rows), ROW), HIGHEST * ROW)
@@ -97,7 +97,7 @@ class Bars(StillPlot):
         ticks = steps(0.0, top, 6)
         units = [""] * (len(ticks) - 1) + [" GB/s"]
         labels = [(area.left() + v * scale, f"{v * 1e-9:g}{unit}") for v, unit in zip(ticks, units, strict=True)]
-        self.frame(area, (), labels)
+        self.canvas.frame(area, (), labels)
         self._draw_legend(area)
         for number, row in enumerate(rows):
             place = QRectF(area.left(), area.top() + number * each, area.width(), each)
@@ -107,11 +107,11 @@ class Bars(StillPlot):
         texts = self.tr("copies of these sizes reach"), self.tr("the link at its fastest")
         x = area.left()
         for text, pen in zip(texts, self._pens(), strict=True):
-            self.curve([QPointF(x + 3, 2), QPointF(x + 3, LINE - 1)], pen)
+            self.canvas.curve([QPointF(x + 3, 2), QPointF(x + 3, LINE - 1)], pen)
             width = small_metrics().horizontalAdvance(text) + 2
             if x + 9 + width > area.right():
                 return
-            self.text(text, QRectF(x + 9, 0, width, LINE), AT_LEFT)
+            self.canvas.text(text, QRectF(x + 9, 0, width, LINE), AT_LEFT)
             x += 24 + width
 
     @staticmethod
@@ -123,17 +123,17 @@ class Bars(StillPlot):
         name, face = self.tr(row.kind), font(0.9, strong=True)
         used = QFontMetricsF(face).horizontalAdvance(name) + 16
         head = QRectF(left, place.top() + 2, width, LINE)
-        self.text(name, head, AT_LEFT, "text", face=face)
-        self.text(fitting(metrics, width - used, *self.amounts(row)), head, AT_RIGHT)
+        self.canvas.text(name, head, AT_LEFT, "text", face=face)
+        self.canvas.text(fitting(metrics, width - used, *self.amounts(row)), head, AT_RIGHT)
         bar = QRectF(left, head.bottom() + 5, (row.rates[0] or 0.0) * scale, BAR + (place.height() - ROW) * 0.5)
-        self.bars([bar], theme().color("transfer"), theme().hatch_brush("transfer"))
+        self.canvas.bars([bar], theme().color("transfer"), theme().hatch_brush("transfer"))
         for rate, pen in zip(row.rates[1:], self._pens(), strict=True):
             if rate is not None:
                 x = left + rate * scale
-                self.curve([QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3)], pen)
+                self.canvas.curve([QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3)], pen)
         below = QRectF(left, bar.bottom() + 3, width, LINE)
-        self.text(fitting(metrics, width, *self.rates(row)), below, AT_LEFT, "text", ground=200)
-        self.spot(place, f"{name}: {self.amounts(row)[0]}; {self.rates(row)[0]}")
+        self.canvas.text(fitting(metrics, width, *self.rates(row)), below, AT_LEFT, "text", ground=200)
+        self.canvas.spots.append(Spot(place, f"{name}: {self.amounts(row)[0]}; {self.rates(row)[0]}"))
 
     def amounts(self, row: Copies) -> tuple[str, ...]:
         """How many, how much, how long, in fewer and fewer words."""

@@ -32,7 +32,7 @@ def click_row(qtbot: QtBot, tree: QTreeWidget, name: str) -> None:
 
 def click_spot(qtbot: QtBot, plot: StillPlot, name: str) -> None:
     plot.settle()
-    at = next(spot.place.center().toPoint() for spot in plot._spots if spot.name == name)
+    at = next(spot.place.center().toPoint() for spot in plot.canvas.spots if spot.name == name)
     qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=at)
 
 

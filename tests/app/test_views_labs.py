@@ -123,7 +123,7 @@ def test_a_plot_follows_theme_and_scale_and_shows_its_tips(panel):
         with themed(tokens.name):
             image = drawn.grab().toImage()
             assert image.pixelColor(2, 2) == tokens.color("card")
-            bar = next(spot.place for spot in drawn._spots)
+            bar = next(spot.place for spot in drawn.canvas.spots)
             assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color("compute")
     # Sharp at any scale: the edge of a bar is no wider than a pixel of the picture.
     row, edge = pixels_of(drawn, 4.0)[round(4 * bar.center().y()) + 24], round(4 * bar.left())
@@ -175,7 +175,7 @@ def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall, panel)
     names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
     axes = Axis("way", categories=names), Axis("speed-up over one worker", "×", low=0.0)
     drawn = panel(Chart(*axes, (Bars("speed", (1.0, 1.1, 0.9, 1.5)),)), 180, tall)
-    found = [text for text in texts(drawn) if text.ink.right() < drawn.area.left()]
+    found = [text for text in texts(drawn) if text.ink.right() < drawn.canvas.area.left()]
     assert min(text.ink.left() for text in found) >= 0
     lines = [text.text for text in found]
     if tall > 150:

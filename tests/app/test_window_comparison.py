@@ -121,7 +121,7 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot, parent):
     assert plot.accessibleDescription().startswith("score.gaussians: median 0.50 ms per frame in A, 0.75 ms in B")
     made.pages.setCurrentIndex(2)
     assert not plot.grab().toImage().isNull()
-    assert plot.area.width() > 200
+    assert plot.canvas.area.width() > 200
     made.close()
 
 

@@ -52,7 +52,7 @@ def opened(window, folder):
 def place(plot: StillPlot, number: int) -> QPoint:
     """Where the mouse hits a trial."""
     plot.settle()
-    return next(spot.place.center().toPoint() for spot in plot._spots if spot.name == str(number))
+    return next(spot.place.center().toPoint() for spot in plot.canvas.spots if spot.name == str(number))
 
 
 def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(window, folder, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
-from app.charts.still import LINE, StillPlot, small_metrics
+from app.charts.still import LINE, Canvas, Spot, small_metrics
 from app.style.theme import font, theme
 from app.views.labs.ranges import Reach, values_of
 from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, Values
@@ -105,10 +105,10 @@ class Place:
 
 
 class Layers:
-    """Puts the layers of one panel into a plot."""
+    """Puts the layers of one panel into a canvas."""
 
-    def __init__(self, plot: StillPlot, place: Place, looks: Mapping[str, Look]) -> None:
-        self._plot, self._place, self._looks = plot, place, looks
+    def __init__(self, canvas: Canvas, place: Place, looks: Mapping[str, Look]) -> None:
+        self._canvas, self._place, self._looks = canvas, place, looks
 
     def draw(self, panel: Chart) -> None:
         bars = [layer for layer in panel.layers if isinstance(layer, Bars)]
@@ -129,11 +129,11 @@ class Layers:
         rows = values_of(layer, self._place.x, self._place.y)
         for place, (name, at, value, interval) in zip(places, rows, strict=True):
             sentence = f"{name}, {at}: {value}"
-            self._plot.spot(place, f"{sentence} ({interval})" if interval else sentence)
+            self._canvas.spots.append(Spot(place, f"{sentence} ({interval})" if interval else sentence))
 
     def _fill(self, rects: Sequence[QRectF], name: str) -> None:
         look = self._looks[name]
-        self._plot.bars(rects, look.color(), theme().hatch_brush(look.category))
+        self._canvas.bars(rects, look.color(), theme().hatch_brush(look.category))
 
     def _bars(self, layer: Bars, index: int, of: int) -> None:
         place, floor = self._place, max(self._place.y.low, 0.0)
@@ -153,7 +153,7 @@ class Layers:
             end, tip = (place.point(category, at) + aside for at in (value, max(value, high)))
             self._value(value, end, tip, wide)
         self._fill(rects, layer.name)
-        self._plot.intervals(lines, QPen(theme().color("text"), 1.2), BEAM)
+        self._canvas.intervals(lines, QPen(theme().color("text"), 1.2), BEAM)
         self._tell(layer, rects)
 
     def _value(self, value: float, end: QPointF, tip: QPointF, wide: float) -> None:
@@ -167,13 +167,13 @@ class Layers:
             box = QRectF(tip.x() + 5, tip.y() - 8, room + 2, 16)
             if metrics.height() > wide + 3:
                 return
-            if box.right() > self._plot.width():
+            if box.right() > self._canvas.rect.width():
                 box.moveRight(end.x() - 4)
-                self._plot.text(text, box, token="card", face=face)
+                self._canvas.text(text, box, token="card", face=face)
                 return
         elif room > wide:
             return
-        self._plot.text(text, box, token="text", face=face, ground=200)
+        self._canvas.text(text, box, token="text", face=face, ground=200)
 
     def _stack(self, series: Sequence[Bars]) -> None:
         place = self._place
@@ -194,19 +194,19 @@ class Layers:
             self._value(total, end, end, wide)
 
     def _line(self, layer: Line) -> None:
-        plot, place, look = self._plot, self._place, self._looks[layer.name]
+        canvas, place, look = self._canvas, self._place, self._looks[layer.name]
         points = [place.point(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
         intervals = _intervals(layer.low, layer.high)
         ends = [[place.point(layer.x[i], end) for end in interval] for i, interval in intervals]
         if len(points) > WHISKERS and ends:
-            plot.between([low for low, _ in ends], [high for _, high in ends], look.color(BAND))
+            canvas.between([low for low, _ in ends], [high for _, high in ends], look.color(BAND))
         else:
-            plot.intervals([QLineF(low, high) for low, high in ends], QPen(look.color(170), 1.2))
+            canvas.intervals([QLineF(low, high) for low, high in ends], QPen(look.color(170), 1.2))
         if layer.joined:
             style = Qt.PenStyle.DashLine if layer.dashed else Qt.PenStyle.SolidLine
-            plot.curve(points, QPen(look.color(), 2.0, style), steps=layer.steps)
+            canvas.curve(points, QPen(look.color(), 2.0, style), steps=layer.steps)
         if points and len(points) <= SIGNED and not layer.dashed and not layer.steps:
-            draw_signs(plot, points, look)
+            draw_signs(canvas, points, look)
         self._tell(layer, [AROUND_POINT.translated(point) for point in points])
 
     def _note(self, layer: Note) -> None:
@@ -217,9 +217,9 @@ class Layers:
         high = LINE * len(lines)
         left = min(max(at.x() - wide / 2, area.left()), area.right() - wide)
         tops = (at.y() + NOTE_GAP, at.y() - NOTE_GAP - high)
-        box = self._plot.free(QRectF(left, top, wide, high) for top in tops)
+        box = self._canvas.free(QRectF(left, top, wide, high) for top in tops)
         if box is not None:
-            self._plot.text(layer.text, box, token="text", ground=215)
+            self._canvas.text(layer.text, box, token="text", ground=215)
 
     def _gantt(self, layer: Gantt) -> None:
         place, face = self._place, font(0.78)
@@ -232,20 +232,20 @@ class Layers:
             rects.append(QRectF(left, top, max(end - begin, 0.6), 0.72 * height))
             kinds.setdefault(block.kind, []).append(rects[-1])
             if block.text and metrics.horizontalAdvance(block.text) <= rects[-1].width() - 3:
-                self._plot.text(block.text, rects[-1], token="card", face=face)
+                self._canvas.text(block.text, rects[-1], token="card", face=face)
         for kind, those in kinds.items():
             self._fill(those, kind)
         self._tell(layer, rects)
 
 
-def draw_signs(plot: StillPlot, points: Sequence[QPointF], look: Look) -> None:
+def draw_signs(canvas: Canvas, points: Sequence[QPointF], look: Look) -> None:
     """Points of a line in the sign of their series; that of a ring is hollow."""
     symbol, size = SIGNS[look.sign]
     color, card, number = look.color(), theme().color("card"), len(points)
     if symbol == RING:
-        plot.spots(points, [size] * number, [color] * number, [card] * number, edge=1.6)
+        canvas.signs(points, [size] * number, [color] * number, [card] * number, edge=1.6)
     else:
-        plot.spots(points, [size] * number, [card] * number, [color] * number, symbol, edge=0.8)
+        canvas.signs(points, [size] * number, [card] * number, [color] * number, symbol, edge=0.8)
 
 
 def _intervals(low: Values, high: Values) -> Iterator[tuple[int, tuple[float, float]]]:

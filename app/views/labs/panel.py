@@ -61,10 +61,10 @@ class Panel(StillPlot):
         if self.chart.title:
             face = font(0.95, strong=True)
             title = _elided(QFontMetricsF(face), self.chart.title, wide)
-            self.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
+            self.canvas.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
         place = self.place = self._placed(max(self.head(wide), self.least_head))
         self._bands(place)
-        Layers(self, place, self._looks).draw(self.chart)
+        Layers(self.canvas, place, self._looks).draw(self.chart)
         self._marks(place)
         self._legend(wide)
 
@@ -94,7 +94,7 @@ class Panel(StillPlot):
                 key = place.translated(0, top + number * (LINE + 2))
                 self._key(key, name)
                 room = small_metrics().horizontalAdvance(text) + 3
-                self.text(text, QRectF(key.right() + 5, key.top(), room, LINE), AT_LEFT, "text")
+                self.canvas.text(text, QRectF(key.right() + 5, key.top(), room, LINE), AT_LEFT, "text")
 
     def _key(self, place: QRectF, name: str) -> None:
         """What stands before a name: a swatch for bars, a stretch of line with its sign for lines."""
@@ -102,14 +102,14 @@ class Panel(StillPlot):
         middle = place.center()
         if line is None:
             swatch = QRectF(place.left(), middle.y() - SWATCH / 2, SWATCH, SWATCH)
-            self.bars([swatch], look.color(), theme().hatch_brush(look.category))
+            self.canvas.bars([swatch], look.color(), theme().hatch_brush(look.category))
             return
         if line.joined:
             style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
             ends = [QPointF(place.left(), middle.y()), QPointF(place.right(), middle.y())]
-            self.curve(ends, QPen(look.color(), 2.0, style))
+            self.canvas.curve(ends, QPen(look.color(), 2.0, style))
         if not line.dashed and not line.steps:
-            draw_signs(self, [middle], look)
+            draw_signs(self.canvas, [middle], look)
 
     def _placed(self, head: float) -> Place:
         """Axes with their labels around the plot, and their titles."""
@@ -145,13 +145,13 @@ class Panel(StillPlot):
             clear = x - half >= end + BETWEEN and x + half <= wide
             end = x + half if clear else end
             along.append((x, text if clear else ""))
-        self.frame(area, ticks, along, (bool(rows), bool(columns)))
+        self.canvas.frame(area, ticks, along, (bool(rows), bool(columns)))
         if not rows:
             box = QRectF(0, area.top() - LINE - 3, metrics.horizontalAdvance(down.title) + 4, LINE)
-            self.text(down.title, box, AT_LEFT, ground=255)
+            self.canvas.text(down.title, box, AT_LEFT, ground=255)
         title = _elided(metrics, across.title, area.right(), Qt.TextElideMode.ElideLeft)
         box = QRectF(0, area.bottom() + 3 + lines * LINE, area.right(), LINE)
-        self.text(title, box, Qt.AlignmentFlag.AlignRight)
+        self.canvas.text(title, box, Qt.AlignmentFlag.AlignRight)
         return Place(area, self._x, self._y, lying)
 
     def _lies(self, wide: float) -> bool:
@@ -182,7 +182,7 @@ class Panel(StillPlot):
                 band.setCoords(band.left(), area.top(), band.right(), area.bottom())
             else:
                 band.setCoords(area.left(), band.top(), area.right(), band.bottom())
-            self.bars([band] if mark.until is not None else [], color)
+            self.canvas.bars([band] if mark.until is not None else [], color)
 
     def _marks(self, place: Place) -> None:
         """Lines and texts of all marks: above the plot, or along a level from its right end on."""
@@ -204,8 +204,8 @@ class Panel(StillPlot):
                 boxes += [QRectF(area.left(), at.y() + 1, wide, LINE)]
                 ends = [QPointF(area.left(), at.y()), QPointF(area.right(), at.y())]
             token = "muted" if mark.on == "x" else "text"
-            self.curve(ends, QPen(tokens.color(token), 1.1, Qt.PenStyle.DashLine))
-            self.text(mark.text, self.free(boxes) or boxes[0], token=token, ground=215)
+            self.canvas.curve(ends, QPen(tokens.color(token), 1.1, Qt.PenStyle.DashLine))
+            self.canvas.text(mark.text, self.canvas.free(boxes) or boxes[0], token=token, ground=215)
 
 
 def described(panel: Chart) -> str:
