@@ -14,7 +14,7 @@ from app.style.theme import font, theme
 from app.views.table_twin import Table
 from app.views.timeline import duration
 from app.views.view import View
-from profiler.analysis.device import TO_DEVICE, Transfers, transfers
+from profiler.analysis.device import TO_DEVICE, Transfers, copies_roof, transfers
 from profiler.analysis.track import CostTrack
 from profiler.device.time import DEVICE
 from profiler.machine.roofs.table import Roof, size_text
@@ -53,8 +53,7 @@ def copies_of(session: Session, track: CostTrack, first: int, last: int) -> tupl
     """The copies that begin in frames [first, last)."""
     wall_ns, found = float(track.total_ns(first, last).sum()), []
     for row in transfers(session, first, last):
-        up, pinned = row.stage.endswith(TO_DEVICE), 2 * row.pinned_bytes >= row.bytes
-        name = f"{'to' if up else 'from'}_device.{'pinned' if pinned else 'pageable'}"
+        up, name = row.stage.endswith(TO_DEVICE), copies_roof(row.stage, 2 * row.pinned_bytes >= row.bytes)
         rungs = session.calibration.ladder(name, 1, row.lane.partition(" ")[0])
         kind = UP if up else DOWN if row.stage.endswith("to host") else one_line(row.stage)
         found.append(Copies(kind, row, row.time_ns / wall_ns if wall_ns else 0.0, tuple(rungs)))

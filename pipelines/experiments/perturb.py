@@ -215,7 +215,9 @@ def _weighed(change: Change, before: Arm, after: Arm, row: StageRow, roof_table:
         measured = per_unit(measured, then, now, change.per)
     # Whatever a thread waits for, it waits for less of it when another shares the work.
     shared = before.config.threads / after.config.threads
-    by_verdict = expected(then, now, roof_table.overhead_ns("numpy"), change.per, otherwise=shared, judged=row)
+    call = roof_table.call("numpy")
+    call_ns = None if call is None else call.median
+    by_verdict = expected(then, now, call_ns, change.per, otherwise=shared, judged=row)
     return weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per)
 
 

@@ -66,15 +66,19 @@ def transfers(session: Recorded, first: int = 0, last: int | None = None) -> lis
     return found
 
 
+def copies_roof(stage: str, pinned: bool) -> str:
+    """The name of the bandwidth roofs of a stage's copies, from or to page-locked memory of the host or not."""
+    return f"{'to' if stage.endswith(TO_DEVICE) else 'from'}_device.{'pinned' if pinned else 'pageable'}"
+
+
 def _least_ns(session: Recorded, lane: str, stage: str, copies: Array) -> float | None:
     """What the copies take at the roofs of their sizes."""
-    device, to_device = lane.partition(" ")[0], stage.endswith(TO_DEVICE)
     total = 0.0
     kinds, counts = np.unique(copies[["work0", "work1"]], return_counts=True)
     for (size, pinned), count in zip(kinds.tolist(), counts.tolist(), strict=True):
         if not size:
             continue
-        roof = session.calibration.transfer(size, to_device=to_device, pinned=pinned > 0, device=device)
+        roof = session.calibration.bandwidth(size, 1, copies_roof(stage, pinned > 0), lane.partition(" ")[0])
         if roof is None:
             return None
         total += count * size * NS / roof.median

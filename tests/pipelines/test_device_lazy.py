@@ -304,4 +304,4 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured():
     named = {name for cost in costs for name in cost.operations}
     assert {"exp@cuda", "log@cuda", "fma@cuda"} <= named
     assert [name for name in sorted(named) if table.rate(name) is None] == []
-    assert table.overhead_ns("launch@cuda") is not None
+    assert table.call("launch@cuda") is not None

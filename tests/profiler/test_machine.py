@@ -9,6 +9,7 @@ import psutil
 import pytest
 from profiler_sessions import ROOF_TABLE, Sink, roof
 
+from profiler.analysis.device import copies_roof
 from profiler.machine import describe as module
 from profiler.machine.describe import describe
 from profiler.machine.roofs import _kernels, cpu, table, timing
@@ -42,7 +43,7 @@ def test_measured_roofs_are_complete_and_plausible():
     ladder = found.ladder()
     assert [r.bytes for r in ladder] == [1 << 14, 1 << 16, 1 << 22]
     assert all(1e8 < r.low <= r.median <= r.high < 1e13 for r in ladder)
-    assert all(1 < found.overhead_ns(name) < 1e6 for name in ("numpy", "numba", "python"))
+    assert all(1 < found.call(name).median < 1e6 for name in ("numpy", "numba", "python"))
     assert fractions == sorted(fractions)
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
     two = measured(2)
@@ -147,7 +148,8 @@ def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory():
     )
 
     def copy(size: int, to_device: bool = True, pinned: bool = True) -> float | None:
-        found = known.transfer(size, to_device=to_device, pinned=pinned, device="cuda")
+        stage = "to device" if to_device else "to host"
+        found = known.bandwidth(size, 1, copies_roof(stage, pinned), "cuda")
         return found.median if found else None
 
     assert (copy(1), copy(1 << 12), copy(1 << 30)) == (1e9, 1e9, 2e10)
@@ -162,7 +164,7 @@ def test_peaks_survive_storage_and_leave_out_nonsense():
     bad = [{**ROOF_TABLE.rows()[0], "median": value} for value in (0.0, -1.0, float("inf"), float("nan"))]
     assert not RoofTable.from_rows(bad)
     empty = RoofTable()
-    assert empty.bandwidth(1e6) is empty.rate("gemm") is empty.overhead_ns() is None
+    assert empty.bandwidth(1e6) is empty.rate("gemm") is empty.call("numpy") is None
     merged = ROOF_TABLE.merged(RoofTable((roof(KERNEL, "tile", 3e9), roof(RATE, "gemm", 200e9))))
     assert (merged.kernel("tile").median, merged.rate("gemm").median) == (3e9, 200e9)
     assert len(merged.roofs) == len(ROOF_TABLE.roofs) + 1

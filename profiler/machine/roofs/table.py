@@ -96,10 +96,10 @@ class RoofTable:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Roof]]:
-        found: dict[tuple[str, str], list[Roof]] = {}
+        by_name: dict[tuple[str, str], list[Roof]] = {}
         for roof in sorted(self.roofs, key=lambda roof: roof.bytes):
-            found.setdefault((roof.kind, roof.name), []).append(roof)
-        return found
+            by_name.setdefault((roof.kind, roof.name), []).append(roof)
+        return by_name
 
     def _named(self, kind: str, name: str, device: str = "") -> list[Roof]:
         """The roofs of that kind and name, by growing size."""
@@ -108,19 +108,19 @@ class RoofTable:
     @cached_property
     def refused(self) -> dict[Roof, str]:
         """Roofs of several threads that do not fit those of one, each with a sentence; none of them is given out."""
-        one = {roof.key: roof for roof in self.roofs if roof.threads == 1}
-        found = {}
+        singles = {roof.key: roof for roof in self.roofs if roof.threads == 1}
+        reasons = {}
         for roof in self.roofs:
-            single = one.get(roof.key._replace(threads=1))
+            single = singles.get(roof.key._replace(threads=1))
             if roof.threads == 1 or single is None or roof.kind not in (RATE, KERNEL):
                 continue
             gain = roof.median / single.median
             if not LEAST_GAIN <= gain <= MOST_GAIN * roof.threads:
-                found[roof] = (
+                reasons[roof] = (
                     f"{roof.name} {roof.dtype} on {roof.threads} threads is {gain:.3g} times what one thread does, "
                     "which cannot be; `asrscope calibrate --fresh` measures it again."
                 )
-        return found
+        return reasons
 
     @property
     def threads(self) -> tuple[int, ...]:
@@ -145,16 +145,15 @@ class RoofTable:
                     family.setdefault(name, []).append(roof)
             chosen = [family[head]] if "." in head and head in family else family.values()
             best = (_at_threads(roofs, threads) for roofs in chosen)
-            found = [roof for roof in best if roof and roof not in self.refused]
-            self._rates[key] = max(found, key=lambda roof: roof.median, default=None)
+            usable = [roof for roof in best if roof and roof not in self.refused]
+            self._rates[key] = max(usable, key=lambda roof: roof.median, default=None)
         return self._rates[key]
 
     def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
-        """Return the bandwidth roofs (bytes/s) of read, write, triad or a device's copy, by growing working set."""
-        every = self._named(BANDWIDTH, name, device)
-        steps = [roof for roof in every if roof.dtype == NOMINAL_DTYPE]
-        one = _at_threads(steps, threads)
-        return [roof for roof in steps if one and roof.threads == one.threads]
+        """Return the bandwidth roofs (bytes/s) of read, write, triad or a device's copies, by growing working set."""
+        rungs = [roof for roof in self._named(BANDWIDTH, name, device) if roof.dtype == NOMINAL_DTYPE]
+        nearest = _at_threads(rungs, threads)
+        return [roof for roof in rungs if nearest and roof.threads == nearest.threads]
 
     def bandwidth(
         self, working_set_bytes: float, threads: int = 1, name: str = "read", device: str = ""
@@ -169,8 +168,8 @@ class RoofTable:
 
     def kernel(self, name: str, threads: int = 1) -> Roof | None:
         """Return the rate of a kernel of the workload (units/s) that an older session has, or None."""
-        found = _at_threads([roof for roof in self._named(KERNEL, name) if not roof.bytes], threads)
-        return None if found in self.refused else found
+        roof = _at_threads([roof for roof in self._named(KERNEL, name) if not roof.bytes], threads)
+        return None if roof in self.refused else roof
 
     def latency(self, size_bytes: float, name: str = "chase", device: str = "") -> Roof | None:
         """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.
@@ -182,18 +181,11 @@ class RoofTable:
         return _interpolated(rungs, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b)
 
     def call(self, name: str, after_bytes: int = 0) -> Roof | None:
-        """Return what a call of that kind takes (ns) after so much was read, or None when it was not measured."""
+        """Return what a call takes (ns) after so much was read, or None when it was not measured.
+
+        `name`: numpy, numba, python, torch, "launch@cuda" …
+        """
         return next((roof for roof in self._named(OVERHEAD, name) if roof.bytes == after_bytes), None)
-
-    def transfer(self, size_bytes: float, *, to_device: bool, pinned: bool, device: str) -> Roof | None:
-        """Return the bandwidth of one copy of that size between host and `device`, or None."""
-        name = f"{'to' if to_device else 'from'}_device.{'pinned' if pinned else 'pageable'}"
-        return self.bandwidth(size_bytes, 1, name, device)
-
-    def overhead_ns(self, name: str = "numpy") -> float | None:
-        """What a call takes, ns: numpy, numba, python, torch, "launch@cuda" …; None where it was not measured."""
-        roof = self.call(name)
-        return None if roof is None else roof.median
 
     def rows(self, phase: str = START) -> list[dict[str, Any]]:
         """Return the roofs as rows for `SessionWriter.calibration`."""
@@ -203,8 +195,8 @@ class RoofTable:
     @classmethod
     def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "RoofTable":
         """Read what `rows` wrote, but for what is no sensible figure; of rows of the same roof the last counts."""
-        found = (Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows)
-        return cls(tuple({roof.key: roof for roof in found if roof.sound}.values()))
+        roofs = (Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows)
+        return cls(tuple({roof.key: roof for roof in roofs if roof.sound}.values()))
 
     def merged(self, other: "RoofTable") -> "RoofTable":
         """Return these roofs with those of `other` added or put in their place."""

@@ -98,12 +98,12 @@ def roofs(task: Task) -> Result:
     gemm = {dtype: roof.median for dtype, roof in rates.items() if roof is not None}
     read = {roof.bytes: roof.median for roof in table.ladder("read", 1, kind)}
     others = {name: table.rate(f"{name}@{kind}") for name in ("exp", "log", "fma")}
-    launch = table.overhead_ns(f"launch@{kind}")
+    launch = table.call(f"launch@{kind}")
     figures: dict[str, Any] = {
         **{f"gemm {dtype} TFLOP/s": rate / 1e12 for dtype, rate in gemm.items()},
         **{f"read {size >> 10} KiB GB/s": rate / 1e9 for size, rate in read.items()},
         **{f"{name} Gop/s": roof.median / 1e9 for name, roof in others.items() if roof is not None},
-        "launch µs": launch and launch / 1e3,
+        "launch µs": launch and launch.median / 1e3,
     }
     for end, memory in itertools.product(("to", "from"), ("pinned", "pageable")):
         if rungs := table.ladder(f"{end}_device.{memory}", 1, kind):
