@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
 PAIR_ROUNDS: Final = 5  # Readings per clock pair, of which the one with the narrowest bracket counts
+EVENTS_TIMED: Final = 64  # Events that are recorded in a row to learn what one costs the host: some 0.2 ms
 MIN_BASE_NS: Final = 100_000_000  # Over a shorter time, assuming equal rates is more accurate than estimating the ratio
 
 Event = Any  # What `record` of a device returns; opaque to everything else
@@ -69,6 +70,18 @@ def measure_pair(device: DeviceClock, host: Callable[[], int], stream: int = 0, 
         pairs.append(ClockPair((before + after) // 2, device.time_ns(event), (after - before + 1) // 2))
         device.recycle(event)
     return min(pairs, key=lambda pair: pair.uncertainty_ns)
+
+
+def ns_per_event(device: DeviceClock, host: Callable[[], int], stream: int = 0) -> float:
+    """Measure what recording a timed event takes the host, ns; the stream must be idle."""
+    events = [device.record(stream)]
+    start = host()
+    events += [device.record(stream) for _ in range(EVENTS_TIMED)]
+    spent = host() - start
+    device.wait(events[-1])
+    for event in events:
+        device.recycle(event)
+    return spent / EVENTS_TIMED
 
 
 class ClockMap:

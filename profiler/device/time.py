@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from profiler.device.clock import Busy, ClockMap, DeviceClock, Event, Wait, charge, measure_pair
+from profiler.device.clock import Busy, ClockMap, DeviceClock, Event, Wait, charge, measure_pair, ns_per_event
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 DEVICE: Final = "device"  # Kind of the lanes that show a stream's own time; their spans are not part of any wall time
@@ -23,7 +23,6 @@ LATENCY: Final = "device.latency"  # Waiting while no stream ran anything: launc
 PAIR_EVERY_NS: Final = 100_000_000  # Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time
 PAIR_LATEST_NS: Final = 2_000_000_000  # Then a device that is never idle is waited for: 100 µs of drift at most
 EVENTS: Final = "device_events"  # Key of meta: number of timed events, their cost and that of blocks' ends
-EVENTS_TIMED: Final = 64  # Events that are recorded in a row to learn what one costs the host: some 0.2 ms
 
 WAITED: Final = Cost(
     unmodelled="it waits for the device; what the device did meanwhile stands on the device's own lane"
@@ -94,7 +93,7 @@ class DeviceTimer:
         self._keys = 0
         self._stages: dict[tuple[str, int], int] = {}
         self._pair_due = 0
-        self.ns_per_event = self._event_cost() if self.recording else 0.0
+        self.ns_per_event = ns_per_event(device, self._now) if self.recording else 0.0
         if self.recording and not device.host_time:
             self._take_pair()
 
@@ -201,7 +200,10 @@ class DeviceTimer:
             return
         timed = not self._device.host_time
         if timed and self._items and self._now() >= self._pair_due + PAIR_LATEST_NS:
-            self._drain()
+            # Only an idle device gives a clock pair.
+            for stream in range(len(self._lanes)):
+                with self.waiting(stream):
+                    self._device.wait(self._device.mark(stream))
         begin = self._now()
         self._record(first_frame, frames, timed)
         end = self._now()
@@ -216,10 +218,10 @@ class DeviceTimer:
         if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
         latest = self._now()
-        found = [self._mapped(item, at, latest) for item, at in zip(done, times, strict=True)]
+        ran = [self._mapped(item, at, latest) for item, at in zip(done, times, strict=True)]
         self._let_go(done)
-        waited = self._charge_waits(done, found, first_frame, frames)
-        for item, busy in zip(done, found, strict=True):
+        waited = self._charge_waits(done, ran, first_frame, frames)
+        for item, busy in zip(done, ran, strict=True):
             if item.transfer:
                 unwaited = busy.end_ns - busy.start_ns - waited.get(item.key, 0)
                 item.work = *item.work[:2], min(max(unwaited, 0), _LARGEST)
@@ -242,14 +244,15 @@ class DeviceTimer:
                 stage = self._stage(LATENCY, "overhead", IDLE)
             else:
                 waited[busy.key] = waited.get(busy.key, 0) + end - start
-                known = recorder.stages[busy.stage]
-                if known.group == "scoring":
-                    law, names = recorder.cost_of(busy.stage, epoch), [f"{name} meanwhile" for name in known.work]
+                device_stage = recorder.stages[busy.stage]
+                if device_stage.group == "scoring":
+                    law = recorder.cost_of(busy.stage, epoch)
+                    names = [f"{name} meanwhile" for name in device_stage.work]
                     share = (end - start) / (busy.end_ns - busy.start_ns)
                     work = [round(count * share) for count in counts[busy.key]]
                 else:
                     law, names = None, []
-                stage = self._stage(known.name + WAIT, known.group, law or WAITED, names)
+                stage = self._stage(device_stage.name + WAIT, device_stage.group, law or WAITED, names)
             self._host.put(stage, start, end, first_frame, frames, *work)
         self._waits = []
         return waited
@@ -273,12 +276,6 @@ class DeviceTimer:
         self._free[item.stream] = fitted_end
         return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
 
-    def _drain(self) -> None:
-        """Wait until the device is idle, so that a clock pair can be taken."""
-        for stream in range(len(self._lanes)):
-            with self.waiting(stream):
-                self._device.wait(self._device.mark(stream))
-
     def _let_go(self, done: list[_Item]) -> None:
         """Give the events back whose times are known; count from one that no open work lies before."""
         last = {item.stream: item.ended for item in done}
@@ -292,17 +289,6 @@ class DeviceTimer:
                 self._device.recycle(item.ended)
             if self._latest[item.stream] is item:
                 self._latest[item.stream] = None
-
-    def _event_cost(self) -> float:
-        """ns that recording a timed event takes the host; the stream is idle."""
-        made = [self._device.record(0)]
-        start = self._now()
-        made += [self._device.record(0) for _ in range(EVENTS_TIMED)]
-        spent = self._now() - start
-        self._device.wait(made[-1])
-        for event in made:
-            self._device.recycle(event)
-        return spent / EVENTS_TIMED
 
     def _stage(self, name: str, group: str, law: Cost, work: Sequence[str] = ()) -> int:
         """A stage of the host's lane; its law is known by its first span."""
