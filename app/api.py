@@ -90,8 +90,7 @@ class Recording(AbstractContextManager["Recording"]):
     @property
     def category_ms(self) -> dict[str, F64]:
         """Time of each frame by category, ms [frames] each; they add up to `frame_ms`."""
-        each = self._track.categories_ns * 1e-6
-        return {name: each[:, number] for number, name in enumerate(CATEGORIES)}
+        return {name: row[:] * 1e-6 for name, row in zip(CATEGORIES, self._track.category_rows, strict=True)}
 
     @property
     def work(self) -> dict[str, Array]:

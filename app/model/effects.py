@@ -28,7 +28,6 @@ from profiler.session.facts import setting
 if TYPE_CHECKING:
     from profiler.analysis.comparison.same_speech import SameSpeech
     from profiler.analysis.track import CostTrack
-    from profiler.arrays import Array
     from profiler.session.reader import Session
 
 
@@ -208,7 +207,6 @@ class Effects:
         return self.last_change(session, track, end)
 
     def _effect(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None) -> Effect | None:
-        from profiler.analysis.categories import CATEGORIES, NOT_OWN
         from profiler.analysis.comparison import same_speech as same
         from profiler.analysis.comparison.statistics import MIN_REPEATS
 
@@ -218,8 +216,7 @@ class Effects:
         if sides is None:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
-        costs = track.categories_ns
-        own = track.wall_row[:] - costs[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
+        own = track.own_ns(0, track.n_frames)
         found = same.same_speech(session, own, end, sides.before, sides.after)
         if sides.in_turn:
             turns = self._in_turn(session, end)
@@ -228,7 +225,7 @@ class Effects:
                 found = replace(turns, decoded=found.decoded or turns.decoded)
         effect = _effect_of(found)
         if effect.before_ms is not None and effect.after_ms is not None:
-            before, after = _divided(effect.before_ms, costs, found.of_a), _divided(effect.after_ms, costs, found.of_b)
+            before, after = _divided(effect.before_ms, track, found.of_a), _divided(effect.after_ms, track, found.of_b)
             effect = replace(effect, before_parts=before, after_parts=after)
         if session.state != "recording":
             return replace(effect, missing=None)
@@ -303,13 +300,13 @@ def _effect_of(comparison: SameSpeech) -> Effect:
     return Effect(kind, factor, low, high, before, after, of_words, a_ms, b_ms, comparison.seconds, turns, missing)
 
 
-def _divided(ms: float, costs: Array, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:
-    """A time per frame by category, as the own time of these frames is; `costs` [frames, categories]: all of them."""
+def _divided(ms: float, track: CostTrack, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """A time per frame by category, as the own time of these frames is."""
     import numpy as np
 
     from profiler.analysis.categories import CATEGORIES, NOT_OWN
 
-    totals = np.sum([costs[first:last].sum(axis=0) for first, last in stretches], axis=0)
+    totals = np.sum([track.total_ns(first, last) for first, last in stretches], axis=0)
     sums = dict(zip(CATEGORIES, totals.tolist(), strict=True))
     sums |= dict.fromkeys(NOT_OWN, 0.0)
     whole = sum(sums.values())

@@ -116,7 +116,7 @@ class _Window:
         times, values = self.session.samples(name)
         if not len(times):
             return None
-        frames = self.track.frames_at(times)
+        frames = self.track.decoding.frames_at(times)
         middle = (self.edges[1:] + self.edges[:-1]) / 2
         last = np.searchsorted(frames, middle, side="right") - 1
         age = middle - frames[np.maximum(last, 0)]

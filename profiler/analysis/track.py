@@ -47,6 +47,36 @@ _STOPPED: Final = _WALL + 1  # And after that: for how long the process stood st
 Named = TypeVar("Named", str, tuple[int, int])
 
 
+class Decoding:
+    """How far decoding has come, and when; `n_frames`: frames decoded so far."""
+
+    def __init__(self) -> None:
+        self.n_frames = 0
+        self._decoded = 0
+        self._ends, self._reached = Growing(np.int64), Growing(np.int64)
+
+    def limit(self, frames: Array) -> Array:
+        """Return the frame that each new tile may reach, [tiles]; `frames`: how many each decodes."""
+        decoded = self._decoded + np.cumsum(frames, dtype=np.int64)
+        self._decoded = int(decoded[-1])
+        return np.minimum(2 * decoded + SLACK_FRAMES, MAX_FRAMES)
+
+    def add(self, blocks: Array) -> None:
+        """Take in the spans of new blocks."""
+        if len(blocks):
+            reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
+            self.n_frames = max(self.n_frames, int(reached.max()))
+            self._ends.extend(blocks["start_ns"] + blocks["duration_ns"])
+            self._reached.extend(reached)
+
+    def frames_at(self, t_ns: Array) -> Array:
+        """Return how many frames were decoded at times of the session's clock, int64 [n]."""
+        ended = np.searchsorted(self._ends.view, t_ns, side="right")
+        frames, any_ended = np.zeros(len(t_ns), np.int64), ended > 0
+        frames[any_ended] = self._reached.view[ended[any_ended] - 1]
+        return frames
+
+
 class CostTrack:
     """Per-frame rows and sums by stage of one session, grown by `update`.
 
@@ -54,7 +84,7 @@ class CostTrack:
     name", where counts of one name are added up over a group, and SCORING_BYTES, which follow from the cost laws. They
     give arrays for slices of frames, and hold until the next update. `tiles`: how many there are. `misplaced`: spans
     beyond anything decoded, in no figure. `attribution`: what each stage's time consists of. `stages`: sums by stage.
-    `generation` grows when earlier frames change.
+    `decoding`: when frames were decoded. `generation` grows when earlier frames change.
     """
 
     def __init__(self) -> None:
@@ -64,10 +94,9 @@ class CostTrack:
 
     def _reset(self) -> None:
         self.generation += 1
-        self.n_frames = 0
         self.misplaced = 0
         self.tiles = 0
-        self._decoded = 0
+        self.decoding = Decoding()
         self._consumed = self._swept = 0
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
@@ -76,12 +105,10 @@ class CostTrack:
         self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(_STOPPED + 1)
         self._work: dict[str, int] = {}
-        self._ends, self._reached = Growing(np.int64), Growing(np.int64)
 
     @property
-    def categories_ns(self) -> Array:
-        """Time per frame and category, float64 [n_frames, categories] in ns, made anew each time."""
-        return np.stack([row[:] for row in self.category_rows]).T
+    def n_frames(self) -> int:
+        return self.decoding.n_frames
 
     @property
     def category_rows(self) -> list[FrameRow]:
@@ -110,13 +137,6 @@ class CostTrack:
         """For how long the process stood still in the frames first … last − 1, ns; no part of the wall time."""
         return self._sums.row(_STOPPED, self.n_frames).total(first, last)
 
-    def frames_at(self, t_ns: Array) -> Array:
-        """Return how many frames were decoded at times of the session's clock, int64 [n]."""
-        after = np.searchsorted(self._ends.view, t_ns, side="right")
-        found, some = np.zeros(len(t_ns), np.int64), after > 0
-        found[some] = self._reached.view[after[some] - 1]
-        return found
-
     def update(self, session: Recorded) -> bool:
         """Take in what is new; True if any frame changed. Starts again when a cost law or roof was replaced."""
         if session.generation != self._generation:
@@ -126,7 +146,10 @@ class CostTrack:
         changed = False
         codes = stage_sums.group_codes(session.stages)
         if len(spans) - self._consumed > CHUNK_SPANS:
-            self._expect(spans[self._consumed :], codes)
+            # Room for all of it at once, and some more, for gaps and for what is cut otherwise; pages that nobody
+            # writes to take no memory.
+            tiles = int(np.count_nonzero(codes[spans["stage"][self._consumed :]] == _DECODE))
+            self._sums.reserve(self._sums.stretches + tiles + tiles // 4)
         while self._consumed < len(spans):
             fresh = np.arange(self._consumed, min(self._consumed + CHUNK_SPANS, len(spans)), dtype=np.uint32)
             lane_of = spans["lane"][self._consumed : self._consumed + len(fresh)]
@@ -179,7 +202,7 @@ class CostTrack:
         lost, taken = np.zeros((len(share), len(leaves))), grains(overhead * share)
         if share.any():
             lost = grains(leaves["duration_ns"] * share[:, outer_of])
-        limit = self._limit(outer, codes)
+        limit = self.decoding.limit(np.where(codes[outer["stage"]] == _DECODE, outer["frames"], 0))
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
             leaves, lost = pick(leaves, np.flatnonzero(placed)), lost[:, placed]
@@ -196,7 +219,7 @@ class CostTrack:
             # The wall time is the sum of the categories.
             spread.give_sum(_WALL, (*range(_WALL), *self._rows.values()))
             self._sums.add(spread)
-        self._advance(outer, codes)
+        self.decoding.add(outer[codes[outer["stage"]] == _DECODE])
         return True
 
     def _share_out(
@@ -231,31 +254,11 @@ class CostTrack:
             rows[name] = self._sums.new_row()
         return rows[name]
 
-    def _expect(self, spans: Array, codes: Array) -> None:
-        """Make room for what `spans` decode, before they are taken in chunk by chunk."""
-        tiles = int(np.count_nonzero(codes[spans["stage"]] == _DECODE))
-        # Some more, for gaps and for what is cut otherwise; pages that nobody writes to take no memory.
-        self._sums.reserve(self._sums.stretches + tiles + tiles // 4)
-
-    def _limit(self, outer: Array, codes: Array) -> Array:
-        """Return the frame that each tile and its leaves may reach; grows with what was decoded."""
-        blocks = codes[outer["stage"]] == _DECODE
-        decoded = self._decoded + np.cumsum(np.where(blocks, outer["frames"], 0).astype(np.int64))
-        self._decoded = int(decoded[-1])
-        return np.minimum(2 * decoded + SLACK_FRAMES, MAX_FRAMES)
-
     def _places(self, spans: Array, limit: Array) -> Array:
+        """Which of the spans stay below their limits; the others are misplaced."""
         inside: Bool = spans["first_frame"].astype(np.int64) + spans["frames"] < limit
         self.misplaced += int(np.count_nonzero(~inside))
         return inside
-
-    def _advance(self, outer: Array, codes: Array) -> None:
-        blocks = outer[codes[outer["stage"]] == _DECODE]
-        if len(blocks):
-            reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
-            self.n_frames = max(self.n_frames, int(reached.max()))
-            self._ends.extend(blocks["start_ns"] + blocks["duration_ns"])
-            self._reached.extend(reached)
 
 
 def _give_lost(spread: Spread, lost: Array, at: Array | None = None) -> None:

@@ -11,6 +11,7 @@ from app.views.breakdown import BreakdownView
 from app.views.statistics import StatisticsView
 from profiler.analysis.categories import CATEGORIES
 from profiler.plain import milliseconds
+from tests.category_times import categories_ns
 
 
 def test_the_breakdown_shows_the_pinned_range(sample, qtbot):
@@ -21,7 +22,7 @@ def test_the_breakdown_shows_the_pinned_range(sample, qtbot):
         settle()
         desk = view.model()
         assert (desk.scope.kind, desk.baseline[:2], desk.pair) == (RANGE, (100, 400), None)
-        before = track.categories_ns[100:400].mean(axis=0) * 1e-6
+        before = categories_ns(track)[100:400].mean(axis=0) * 1e-6
         assert desk.before["compute"] == pytest.approx(float(before[CATEGORIES.index("compute")]))
         assert sum(desk.before.values()) == pytest.approx(desk.baseline.own_ms)
         assert desk.own_ms / desk.baseline.own_ms < 0.5, "it skips there, and selects"

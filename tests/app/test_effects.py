@@ -6,7 +6,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
-from frame_rows import rows_of
 
 from app.model.alignment import errors_in
 from app.model.configurations import alike, arm_of, since, turns_of
@@ -84,8 +83,12 @@ class Run:
         categories = np.zeros((self.end, len(CATEGORIES)))
         categories[:, CATEGORIES.index(OTHER_PROGRAMS)] = self.other
         categories[:, CATEGORIES.index("search")] = np.subtract(self.wall, self.other)
-        (row,) = rows_of(np.array(self.wall))
-        return SimpleNamespace(wall_row=row, categories_ns=categories, n_frames=self.end, generation=self.generation)
+        return SimpleNamespace(
+            total_ns=lambda first, last: categories[first:last].sum(axis=0),
+            own_ns=lambda first, last: np.subtract(self.wall, self.other)[first:last],
+            n_frames=self.end,
+            generation=self.generation,
+        )
 
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:
         session, at = cast("Any", self), self.end if end is None else end

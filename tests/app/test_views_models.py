@@ -23,6 +23,7 @@ from profiler.analysis.lod.series import series_of
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
+from tests.category_times import categories_ns
 
 ALL = (0.0, FRAMES * 0.01)
 CUTS = [32, 400, 752, 1280, 1712, 2048]
@@ -75,7 +76,7 @@ def test_cost_columns_are_block_means_of_the_track(replay):
     size = model.block_frames
     assert size == 32, "four columns of eight frames"
     layers = [CATEGORIES.index(name) for name in LAYERS]
-    wanted = track.categories_ns[:, layers].reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
+    wanted = categories_ns(track)[:, layers].reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
     assert np.allclose(model.mean_ms, np.repeat(wanted, 4, axis=0), rtol=1e-9)
     walls = track.wall_row[:].reshape(-1, size) * 1e-6
     assert np.allclose(model.worst_ms, np.repeat(walls.max(axis=1), 4))
@@ -151,7 +152,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit_that_follows_the_trac
         assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))
     assert next(curve.average for curve in counts if curve.name == "scoring senones") == 5126
     own = [CATEGORIES.index(name) for name in SCORING_CATEGORIES if name not in NOT_OWN]
-    means = track.categories_ns[:, own].sum(axis=1).reshape(-1, 16).mean(axis=1)
+    means = categories_ns(track)[:, own].sum(axis=1).reshape(-1, 16).mean(axis=1)
     assert np.allclose(scoring.mean, np.repeat(means, 4), rtol=1e-9)
     view = WorkView(TimeAxis())
     qtbot.addWidget(view)
