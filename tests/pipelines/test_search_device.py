@@ -116,6 +116,29 @@ def test_utterances_of_a_batch_are_decoded_as_if_alone(scores):
             assert one.best_cost == pytest.approx(cost, abs=1e-2)
 
 
+def test_scores_that_kill_every_token_end_one_utterance_alone():
+    graph = random_graph(5, all_final=True)
+    quiet = smooth_scores(1, 12, graph.n_senones)
+    several = [quiet, quiet.copy(), quiet.copy(), quiet[:6]]
+    several[1][6] = several[2][4] = -np.inf
+    chosen = settings(6.0)
+    compiled, alone = Viterbi(graph, chosen), DeviceViterbi(graph, chosen, work())
+    together = DeviceSearch(graph, chosen, work(), batch=4)
+    for block in (4, 12):
+        together.begin()
+        for at in range(0, 12, block):
+            lengths = [min(max(len(one) - at, 0), block) for one in several]
+            padded = [np.pad(one, ((0, 12 - len(one)), (0, 0))) for one in several]
+            together.advance(np.stack(padded, axis=1)[at : at + block], lengths, at, NullLane())
+        for scores, one, lost in zip(several, together.utterances, (False, True, True, False), strict=True):
+            words = decode(alone, scores, block=block)
+            assert one.words(True)[0] == words
+            assert spoken(words) == spoken(decode(compiled, scores, block=block))
+            assert one.best_cost == pytest.approx(compiled.best_cost, abs=1e-4)
+            assert one.lost == alone.lost == compiled.lost == lost
+            assert one.complete == alone.complete == compiled.complete == (not lost)
+
+
 @pytest.mark.slow
 def test_many_frames_outlast_the_keys(monkeypatch):
     """Keys of a frame lie below all before; when none is left, the table is cleared."""

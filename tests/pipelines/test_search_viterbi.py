@@ -1,5 +1,7 @@
 """The decoder against Kaldi's on the same graphs and scores, and against itself."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -179,20 +181,23 @@ def test_same_path_as_brute_force_at_infinite_beam(search, seed, n_frames, block
 
 @of_both
 def test_scores_that_kill_every_token_are_survived(search, spoken_scores):
+    """Words before the death of the last token are the result, wherever blocks begin and end."""
     decoder = search(thousand_words(), settings(11.0, 3000))
     scores = spoken_scores[0][:150]
-    for dies in (False, True, False):
+    deadly = np.concatenate([scores, np.full_like(scores[:10], -np.inf), scores[:5]])
+    for ends in ((), (150, 165), (110, 165), (150, 151, 165), ()):
         decoder.start(0)
         decoder.advance(scores, 0)
         heard = decoder.partial()
         assert heard
-        if dies:
-            decoder.advance(np.full_like(scores[:10], -np.inf), len(scores))
-            if search is Viterbi:  # words before the death of the last token are the result
-                assert decoder.partial() == heard
-                assert spoken(decoder.finish()) == spoken(heard)
+        if ends:
+            decoder.start(0)
+            for first, end in itertools.pairwise((0, *ends)):
+                decoder.advance(deadly[first:end], first)
+            assert decoder.partial() == heard
+            assert spoken(decoder.finish()) == spoken(heard)
             assert not decoder.complete
-        assert decoder.lost == dies
+        assert decoder.lost == bool(ends)
 
 
 @of_both

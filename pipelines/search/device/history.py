@@ -65,8 +65,8 @@ class UtteranceHistory:
         best = np.argsort(self.costs, kind="stable")[:tokens]
         self._entry, self.states, self.costs = self._entry[best], self.states[best], self.costs[best]
 
-    def take(self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array) -> None:
-        """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""
+    def take(self, previous: Array, arc: Array, best: Array, states: Array, costs: Array) -> None:
+        """Take in a block: back-pointers [frames, tokens], best cost [frames], tokens after it."""
         arcs = self._arcs
         previous, arc = np.ascontiguousarray(previous), np.ascontiguousarray(arc)
         check("previous", previous, np.int32, (None, len(states)))
@@ -88,11 +88,7 @@ class UtteranceHistory:
             self._make_room(-used)
         self._used = used
         self._frames += len(previous)
-        if (alive == 0).any():
-            self.lost = True
-            self.costs[:] = np.inf
-        else:
-            self._offset += float(best.astype(np.float64).sum())
+        self._offset += float(best.astype(np.float64).sum())
 
     def words(self, final: bool) -> tuple[list[Word], int]:
         """Words of the best token (`final`: to a final state if there is one), and entries followed."""

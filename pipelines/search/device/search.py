@@ -29,6 +29,8 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pipelines.search.device.cuda.search import CudaUtterance
+
 
 def check_room(device: Device, need: int, batch: int) -> None:
     """Raise DeviceError where fewer than `need` bytes are free, for a search of `batch` utterances at once."""
@@ -73,9 +75,10 @@ STAGES: dict[str, tuple[str, ...]] = {
 
 class BatchSearch(ABC):
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`; DeviceError
-    where it has too little memory. A subclass has `utterances`: what has come of each."""
+    where it has too little memory. `utterances`: what has come of each."""
 
     known: ClassVar[Mapping[str, tuple[str, ...]]]  # Its stages, and their work counts
+    utterances: Sequence[UtteranceHistory | CudaUtterance]
     beam: float
 
     def __init__(self, graph: Graph, work: DeviceWork, batch: int) -> None:
@@ -92,12 +95,14 @@ class BatchSearch(ABC):
 
     def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
         """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled), `lengths[b]` frames of
-        utterance b; a tensor of torch already lies on the device."""
+        utterance b, none once it is lost; a tensor of torch already lies on the device."""
         for at in range(0, len(scores), BLOCK_FRAMES):
             part = scores[at : at + BLOCK_FRAMES]
-            left = [min(max(n - at, 0), len(part)) for n in lengths]
-            with guarded(self._work.device):
-                self._block(part, left, first_frame + at, lane)
+            living = zip(lengths, self.utterances, strict=True)
+            left = [0 if one.lost else min(max(n - at, 0), len(part)) for n, one in living]
+            if any(left):
+                with guarded(self._work.device):
+                    self._block(part, left, first_frame + at, lane)
 
     @abstractmethod
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
@@ -116,6 +121,7 @@ class DeviceSearch(BatchSearch):
     """The search in torch."""
 
     known = STAGES
+    utterances: list[UtteranceHistory]
 
     def __init__(self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1) -> None:
         if obstacle := SEARCH_OBSTACLES.get(work.device.name):
@@ -187,7 +193,11 @@ class DeviceSearch(BatchSearch):
         }
 
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
-        """One block: up, over all its frames, down, into the history; again where there was too little room."""
+        """One block: up, over all its frames, down, into the history.
+
+        Again where there was too little room, and where an utterance lost all tokens, now up to the frame before: the
+        tokens that it had then are its result.
+        """
         frames, work, ids, shared = len(scores), self._work, self._ids, self._buffers
         with work.launching(ids["search.launch"], first_frame, frames):
             frontier = self._ready(first_frame, frames)
@@ -195,28 +205,39 @@ class DeviceSearch(BatchSearch):
                 shared.here.numpy()[:frames] = scores
                 work.upload(shared.there[:frames], shared.here[:frames], first_frame, frames)
                 scores = shared.there[:frames]
-            if self.batch > 1:
-                shared.lengths_here.numpy()[:, 0] = lengths
-                work.upload(shared.lengths, shared.lengths_here, first_frame, frames)
-            work.then(COPY, COMPUTE)
             # Together with the first try, so that all that the search computes is in its span.
             first_step: Callable[[], None] = partial(shared.take, scores, self._scale)
+            done = frames
             while True:
-                self._run(frontier, frames, first_frame, first_step)
-                counts = frontier.counts(frames)
-                larger = self._larger(frontier.room, counts)
-                if larger is None:
+                if self.batch > 1:
+                    shared.lengths_here.numpy()[:, 0] = lengths
+                    work.upload(shared.lengths, shared.lengths_here, first_frame, frames)
+                work.then(COPY, COMPUTE)
+                self._run(frontier, done, first_frame, first_step)
+                counts = frontier.counts(done)
+                inside = np.arange(done)[:, None] < np.array(lengths)
+                dead = inside & (counts[:, :, 0] == 0)
+                saved, larger = frontier.saved, self._larger(frontier.room, counts)
+                if larger is not None:
+                    frontier = self._made(larger)
+                elif not dead.any():
                     break
-                smaller, frontier = frontier, self._made(larger)
-                first_step = partial(frontier.take_over, *smaller.saved)
+                else:
+                    for b in np.flatnonzero(dead.any(0)).tolist():
+                        self.utterances[b].lost = True
+                        lengths[b] = int(dead[:, b].argmax())
+                    done = max(lengths)
+                first_step = partial(frontier.take_over, *saved)
             self._frontier, self._room = frontier, frontier.room
         begin = work.now()
-        counts = np.where(np.arange(frames)[:, None, None] < np.array(lengths)[:, None], counts, 0)
-        self._keep(frontier, counts, lengths)
+        counts = np.where(inside[:, :, None], counts, 0)
+        previous, arc, best, states, costs = map(frontier.fetched, ("previous", "arc", "best", "state", "cost"))
+        for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
+            one.take(previous[:n, b], arc[:n, b], best[:n, b], states[b], costs[b])
         alive, arcs, senones = (int(counts[:, :, i].sum()) for i in range(3))
         lane.put(ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones)
         work.end_block(first_frame, frames)
-        peak = Room(*(int(counts[:, :, i].max()) for i in range(2)))
+        peak = Room(*(int(counts[:, :, i].max(initial=0)) for i in range(2)))
         self._peak = Room(*map(max, peak, self._peak))
         # Places without an arc cost as much as others: where half of them would do, half there will be.
         enough = self._fitting(Room(*(int(SPARE * amount) for amount in peak)))
@@ -237,12 +258,6 @@ class DeviceSearch(BatchSearch):
         for i, (target, source) in enumerate(frontier.moves(frames)):
             work.download(target, source, first_frame, frames, directly=i > 0)
         work.wait_for(work.mark(COPY), COPY)
-
-    def _keep(self, frontier: Frontier, counts: Array, lengths: list[int]) -> None:
-        """Take the block's back-pointers into the histories, and the tokens after it."""
-        previous, arc, best, states, costs = map(frontier.fetched, ("previous", "arc", "best", "state", "cost"))
-        for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
-            one.take(previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b])
 
     def _ready(self, first_frame: int, frames: int) -> Frontier:
         """The frontier with the present room, holding the tokens as they are now, for a block of these frames."""

@@ -42,8 +42,8 @@ class DeviceViterbi:
         self.graph, self._config, self._work = graph, config, work
         self._search = search_on(graph, config, work)
         self._adaptive = AdaptiveBeam() if config.adaptive_beam else None
-        self._first_frame, self._latest = 0, (0, 0)
         self.stages(Recorder())
+        self.start(0)
 
     def stages(self, recorder: Recorder) -> None:
         self._search.stages(recorder)
@@ -68,7 +68,7 @@ class DeviceViterbi:
 
     @property
     def cutoff(self) -> float:
-        return self._one.cutoff
+        return self._utterance.cutoff
 
     def warm_up(self, lazy: bool = True) -> None:
         """Load and compile what the first utterance would otherwise pay for; see `Viterbi.warm_up`."""
@@ -83,7 +83,9 @@ class DeviceViterbi:
     def start(self, first_frame: int) -> None:
         """Begin an utterance whose first frame has the run-global number `first_frame`."""
         self._first_frame, self._latest = first_frame, (first_frame, 0)
+        self.complete, self.best_cost = False, np.inf
         self._search.begin()
+        self._utterance: UtteranceHistory | CudaUtterance = self._search.utterances[0]
 
     def advance(
         self,
@@ -99,44 +101,34 @@ class DeviceViterbi:
                 f"array of shape {tuple(scores.shape)}"
             )
         self._latest = (first_frame, len(scores))
-        if len(scores) and not self.lost:
-            self._search.advance(scores[:, None], [len(scores)], first_frame, lane)
+        self._search.advance(scores[:, None], [len(scores)], first_frame, lane)
 
     def active_senones(self, lane: Lane | NullLane = _NO_LANE, audio_frames: int = 1) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
-        found, arcs = self._one.active_senones()
-        lane.put(self._ids["search.active"], begin, self._work.now(), sum(self._latest), 1, arcs, len(found))
-        return found
+        senones, arcs = self._utterance.active_senones()
+        lane.put(self._ids["search.active"], begin, self._work.now(), sum(self._latest), 1, arcs, len(senones))
+        return senones
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         return self._backtrace(False, lane)
 
     def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
-        return self._backtrace(True, lane)
-
-    @property
-    def complete(self) -> bool:
-        return self._one.complete
-
-    @property
-    def best_cost(self) -> float:
-        return self._one.best_cost
+        """Words of the best path; sets `complete` and `best_cost` (nat), as `Viterbi.finish`."""
+        words = self._backtrace(True, lane)
+        self.complete, self.best_cost = self._utterance.complete, self._utterance.best_cost
+        return words
 
     @property
     def lost(self) -> bool:
-        return self._one.lost
+        return self._utterance.lost
 
     def costs(self, turns: bool = False) -> dict[str, Cost]:
         return self._search.costs()
 
-    @property
-    def _one(self) -> UtteranceHistory | CudaUtterance:
-        return self._search.utterances[0]
-
     def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = self._work.now()
-        found, backpointers = self._one.words(final)
+        words, backpointers = self._utterance.words(final)
         # Charged where it happens: frames already shown keep their cost.
         lane.put(self._ids["search.backtrace"], begin, self._work.now(), *self._latest, backpointers)
-        return [(word, self._first_frame + start, frames) for word, start, frames in found]
+        return [(word, self._first_frame + start, frames) for word, start, frames in words]

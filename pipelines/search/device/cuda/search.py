@@ -119,6 +119,7 @@ class CudaSearch(BatchSearch):
     """
 
     known = STAGES
+    utterances: list[CudaUtterance]
 
     def __init__(
         self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1, threads: int | None = None
@@ -214,9 +215,7 @@ class CudaSearch(BatchSearch):
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
         """One block: up, over all its frames, and again from where a list was too short."""
         frames, work, arrays = len(scores), self._work, self._arrays
-        lost = [one.lost for one in self.utterances]
-        self.books[:, layout.NEXT] = 0
-        self.books[:, layout.LENGTH] = np.where(lost, 0, lengths)
+        self.books[:, layout.NEXT], self.books[:, layout.LENGTH] = 0, lengths
         self.books[:, layout.TOKENS :] = 0
         with work.launching(self._ids["search.launch"], first_frame, frames):
             if isinstance(scores, np.ndarray):
