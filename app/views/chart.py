@@ -36,12 +36,11 @@ class ChartView(View, Generic[Model]):
         self.overlay = Overlay(self.plot, flags, margin)
         self.column = self.set_column((self.plot, 1), spacing=2)
         self._model: Model | None = None
-        self._drawn = (0, 1.0, 0)  # First column, seconds of a column, columns right of the range
-        self._state: tuple[object, ...] | None = None
-        self._scrolled = False
+        self._covers = range(0)  # Numbers of the first column of the ranges that lie within what is drawn
+        self._drawn_from: tuple[object, ...] | None = None
         axis.visible_changed.connect(self._axis_moved)
         self.plot.hovered.connect(self._hovered)
-        self.plot.resized.connect(self._resized)
+        self.plot.resized.connect(self._soon.start)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> Model:
         """Return the model of a snapshot for `columns` pixel columns over seconds `visible` (override)."""
@@ -76,95 +75,77 @@ class ChartView(View, Generic[Model]):
         columns = self.plot.columns
         ahead = int(AHEAD * columns) if snapshot.moving and self.axis.windowed else 0
         number, width = column_grid(*self.plot.axis.visible, columns)
-        self._drawn = number, width, ahead
+        self._covers = range(number, number + ahead + 1)
         end = number + columns + ahead
         self._model = self.reduce(snapshot, columns + ahead, (number * width, end * width))
         self.overlay.set_events(*self.events(snapshot))
         self.show_model(self._model)
-        self._state = self._state_of(snapshot)
-        self._scrolled = False
+        self._drawn_from = made_from(snapshot, self.plot)
+        self._behind = False
         if not snapshot.moving:
             self.show_texts(self._model)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 
     def _draw_snapshot(self, fresh: bool) -> None:
+        """Draw a snapshot, or show what is drawn at its new place where it is still right."""
         snapshot = self.snapshot
         if snapshot is None:
             return
-        if fresh or not self._can_scroll(snapshot):
+        number, _ = column_grid(*self.plot.axis.visible, self.plot.columns)
+        same = self._drawn_from is not None and self._drawn_from == made_from(snapshot, self.plot)
+        if fresh or not same or number not in self._covers or not self.scroll_drawing(snapshot):
             self.draw(snapshot)
             return
         self._soon.stop()
-        self._scrolled = True
+        self._behind = True
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 
-    def _can_scroll(self, snapshot: Snapshot) -> bool:
-        """Whether what was drawn last is still right, at another place, and is there now."""
-        state = self._state_of(snapshot)
-        number, width = column_grid(*self.plot.axis.visible, self.plot.columns)
-        drawn, as_wide, ahead = self._drawn
-        if state is None or state != self._state or width != as_wide:
-            return False
-        if not 0 <= number - drawn <= ahead:
-            return False
-        return self.scroll_drawing(snapshot)
-
-    def _state_of(self, snapshot: Snapshot) -> tuple[object, ...] | None:
-        """What a drawing depends on besides the range and the cursor; None where it is not to be shown again."""
-        if not snapshot.moving or snapshot.reading is None:
-            return None
-        shown = snapshot.session, snapshot.reading, snapshot.following
-        return *shown, self.axis.selected, self.plot.plot_size()
-
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
+        """Move what does not scroll by itself (extend); whether the drawing is still right."""
         band = self.overlay.band
         self.overlay.lay_out()
         return self.overlay.band == band
 
     def clear(self) -> None:
         super().clear()
-        self._model = self._state = None
+        self._model = self._drawn_from = None
         self.overlay.set_events((), ())
         self.overlay.set_readout(())
         self.show_model(None)
         self.plot.repaint_area()
 
     def model(self) -> Model | None:
-        ChartView.settle(self)
+        View.settle(self)
         return self._model
-
-    def settle(self) -> None:
-        if self._soon.isActive() or self._scrolled:
-            self._redraw()
 
     def _renew_texts(self) -> None:
         # What is spoken twice a second may be of the last drawing; it is no reason for another.
-        scrolled, self._scrolled = self._scrolled, False
+        behind, self._behind = self._behind, False
         super()._renew_texts()
         if self._model is not None:
             self.show_texts(self._model)
-        self._scrolled = scrolled
+        self._behind = behind
 
     def _axis_moved(self, *_: object) -> None:
-        if self.asleep:
-            return
-        # Once for all changes of the range; what is said of it waits until the hand rests.
-        self._soon.start()
-        if self.snapshot is not None and not self.snapshot.moving:
-            self._late.start()
-
-    def _redraw(self) -> None:
-        super()._redraw()
         if self.snapshot is None:
             self.plot.show_drawing()
-
-    def _resized(self, *_: object) -> None:
-        if self.snapshot is not None:
+        elif not self.asleep:
+            # Once for all changes of the range; what is said of it waits until the hand rests.
             self._soon.start()
+            if not self.snapshot.moving:
+                self._late.start()
 
     def _hovered(self, second: float | None) -> None:
         model = self._model
         nothing = model is None or second is None
         self.overlay.set_readout(() if nothing else self.readout(model, second))  # type: ignore[arg-type]
+
+
+def made_from(snapshot: Snapshot, plot: TimePlot) -> tuple[object, ...] | None:
+    """What a drawing depends on besides cursor and place of the range; None where it is not to be shown again."""
+    if not snapshot.moving or snapshot.reading is None:
+        return None
+    axis, (_, width) = plot.axis, column_grid(*plot.axis.visible, plot.columns)
+    return snapshot.session, snapshot.reading, snapshot.following, axis.selected, plot.plot_size(), width

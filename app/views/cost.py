@@ -126,18 +126,11 @@ class CostView(ChartView[CostModel]):
 
     def set_other_programs(self, on: bool) -> None:
         self.other_programs = on
-        self._hold(self.holding)
+        self._redraw()
 
-    def set_locked(self, on: bool) -> None:
-        self._hold(replace(self.holding, locked=on))
-
-    def set_logarithmic(self, on: bool) -> None:
-        self._hold(replace(self.holding, log=on))
-
-    def _hold(self, holding: Holding) -> None:
+    def set_holding(self, holding: Holding) -> None:
         self.holding = holding
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
+        self._redraw()
 
     def set_picture(self, on: bool) -> None:
         self.stack.hatched = on

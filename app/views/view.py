@@ -36,7 +36,8 @@ class View(QFrame):
         self.setProperty("card", True)
         self.axis = axis
         self.snapshot: Snapshot | None = None
-        self.asleep = False  # Nobody sees it: it draws nothing until it is updated again
+        self.asleep = False  # Nobody sees it: it draws nothing until it is woken and updated
+        self._behind = False  # The drawing is of an earlier snapshot: it was only moved
         self._told: DeskSnapshot | None = None
         self._model: object = None  # What `draw` made of the snapshot
         self.export: Callable[[], object] | None = None  # Asks for the file of a picture of it, in a window
@@ -127,7 +128,9 @@ class View(QFrame):
         self._renew_texts()
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Show ``snapshot``; table and summary are made anew with the figures."""
+        """Show ``snapshot`` unless asleep; table and summary are made anew with the figures."""
+        if self.asleep:
+            return
         self.snapshot = snapshot
         fresh = snapshot.desk is not self._told
         self._draw_snapshot(fresh)
@@ -179,8 +182,7 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def model(self) -> object:
-        if self._soon.isActive():
-            self._redraw()
+        View.settle(self)
         return self._model
 
     @classmethod
@@ -197,7 +199,7 @@ class View(QFrame):
         """Draw as in a picture (`on`) or as on the screen again: the former may be printed, and has no mouse."""
 
     def settle(self) -> None:
-        if self._soon.isActive():
+        if self._soon.isActive() or self._behind:
             self._redraw()
 
     def summary(self) -> str:

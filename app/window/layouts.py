@@ -108,14 +108,14 @@ class LayoutChoice(QObject):
         if state is not None and desk.restore_layout(state, name if name in NAMES else ""):
             self.name = name
         if width is not None:
-            desk.restore_width(width)
+            desk.columns.restore_width(width)
 
     def remember(self) -> None:
         if self._desk is None:
             return
         self._memory.remember_state(NOW, self._desk.save_layout())
         self._memory.remember(NAME, self.name)
-        if (width := self._desk.save_width()) is None:
+        if (width := self._desk.columns.save_width()) is None:
             self._memory.remember(WIDTH, None)
         else:
             self._memory.remember_state(WIDTH, width)

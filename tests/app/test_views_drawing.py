@@ -1,5 +1,6 @@
 """The views as people meet them: drawn offscreen, with real mouse events; the breakdown, its icicle, words, replay."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -311,18 +312,18 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk):
     look(desk.axis, 15.0, 16.0)
     narrow = scale()
     assert narrow.top < whole.top, "skipping leaves less than half of it"
-    desk.cost.set_locked(True)
+    desk.cost.set_holding(replace(desk.cost.holding, locked=True))
     desk.axis.fit()
     assert scale() == narrow
-    desk.cost.set_locked(False)
+    desk.cost.set_holding(replace(desk.cost.holding, locked=False))
     assert scale() == whole
-    desk.cost.set_logarithmic(True)
+    desk.cost.set_holding(replace(desk.cost.holding, log=True))
     assert scale().log
     assert 0 < scale().bottom < scale().top == whole.top
     assert "logarithmic" in desk.cost.note
     heights = scale().stacked(np.array([[1.0, 2.0, 0.0]]))
     assert heights.sum() == pytest.approx(scale().place(np.array([3.0]))[0])
-    desk.cost.set_logarithmic(False)
+    desk.cost.set_holding(replace(desk.cost.holding, log=False))
 
 
 @each("last", [1.6, 5.0, 12.0])

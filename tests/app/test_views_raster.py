@@ -1,6 +1,7 @@
 """The raster against areas worked out by hand; what moved or scrolls against what is drawn at once; scales, figures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -236,7 +237,7 @@ CHANGES: dict[str, Callable[[Desk], object]] = {
     "theme": lambda desk: set_theme("light" if theme().name == "dark" else "dark"),
     "reading": lambda desk: setattr(desk.playhead, "_reading", desk.playhead._reading + 1),
     "pause": lambda desk: setattr(desk.playhead, "playing", False),
-    "scale": lambda desk: desk.cost.set_logarithmic(True),
+    "scale": lambda desk: desk.cost.set_holding(replace(desk.cost.holding, log=True)),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -72,10 +73,10 @@ def _scale(w: MainWindow) -> list[Action]:
     still = tr("The scale stays as it is, whatever the data do")
 
     def lock() -> None:
-        cost.set_locked(not cost.holding.locked)
+        cost.set_holding(replace(cost.holding, locked=not cost.holding.locked))
 
     def change() -> None:
-        cost.set_logarithmic(not cost.holding.log)
+        cost.set_holding(replace(cost.holding, log=not cost.holding.log))
 
     return [
         add(
