@@ -52,6 +52,10 @@ class Candidate:
     def could_give(self) -> float:
         return self.share * (1.0 if self.headroom is None else self.headroom)
 
+    def lowest(self, rtf: float | None) -> float | None:
+        """Return the RTF of a run of this RTF, if the stage gave all that it could."""
+        return None if rtf is None else rtf * (1.0 - self.could_give)
+
 
 def candidates(desk: DeskSnapshot, config: Config | None) -> tuple[Candidate, ...]:
     """The stages of a scope by what they could give, the most first; `config`: the settings they ran with."""

@@ -5,7 +5,7 @@ A change that was tried says what it does to the RTF. A slider says what a stage
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6 import QtWidgets
@@ -35,6 +35,125 @@ ROW = 22  # Height of a row in pixels
 STEPS = 20  # Positions of the slider between no time and the time taken now
 
 
+class CandidateTree(QtWidgets.QTreeWidget):
+    """Stages by what they could give, each above the changes that attack it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._named: list[tuple[str, ...]] = []  # Each stage and its changes, as they are shown
+        self.setHeaderLabels([self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")])
+        self.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
+        self.setEditTriggers(QtWidgets.QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setUniformRowHeights(True)
+        self.setIndentation(14)
+        self.header().setStretchLastSection(False)
+        self.header().setSectionResizeMode(WHAT, QtWidgets.QHeaderView.ResizeMode.Stretch)
+        self.setAllColumnsShowFocus(True)
+        describe(self, self.tr("Stages by what they could give"))
+
+    def show_candidates(self, candidates: Sequence[Candidate], stage: str) -> None:
+        """Have a row for each stage and each change, and go to `stage`, unless at one of its changes."""
+        named = [(candidate.name, *(change.text for change in candidate.changes)) for candidate in candidates]
+        with QSignalBlocker(self):
+            if named != self._named:
+                self._named = named
+                self._rebuild(candidates)
+            # Without a row of that stage, to the first.
+            rows = self.findItems(stage, Qt.MatchFlag.MatchExactly)
+            row = next(iter(rows), self.topLevelItem(0))
+            if row is not None and row.text(WHAT) != self.stage():
+                self.setCurrentItem(row)
+
+    def _rebuild(self, candidates: Sequence[Candidate]) -> None:
+        """Make rows for other stages or changes; the change that is chosen stays so."""
+        before = self.chosen()
+        self.clear()
+        for candidate in candidates:
+            row = QtWidgets.QTreeWidgetItem(self, [candidate.name])
+            row.setSizeHint(WHAT, QSize(0, ROW))
+            row.setFont(WHAT, font(1.0, strong=True))
+            for change in candidate.changes:
+                below = QtWidgets.QTreeWidgetItem(row)
+                below.setFirstColumnSpanned(True)
+                below.setData(WHAT, CHANGE, change)
+                if change == before:
+                    self.setCurrentItem(below)
+        self.expandAll()
+
+    def fill(self, candidates: Sequence[Candidate], rtf: float | None, text: Callable[[Change], str]) -> None:
+        """Show what the candidates of the rows could give a run of this RTF; `text` says what a change does."""
+        for at, candidate in enumerate(candidates):
+            row = self.topLevelItem(at)
+            assert row is not None
+            share, gives = percent(candidate.share), percent(candidate.could_give)
+            if candidate.headroom is not None:
+                gives = f"{share} × {percent(candidate.headroom)} = {gives}"
+            for column, figure in ((GIVES, gives), (RTF, rtf_text(candidate.lowest(rtf)))):
+                row.setText(column, figure)
+                row.setTextAlignment(column, AT_RIGHT)
+            for number, change in enumerate(candidate.changes):
+                child = row.child(number)
+                assert child is not None
+                child.setText(WHAT, f"{self.tr(change.title)}: {text(change)}")
+        for column in (GIVES, RTF):
+            self.headerItem().setTextAlignment(column, AT_RIGHT)
+            self.resizeColumnToContents(column)
+
+    def chosen(self) -> Change | None:
+        item = self.currentItem()
+        change: Change | None = None if item is None else item.data(WHAT, CHANGE)
+        return change
+
+    def stage(self) -> str:
+        """The stage that is chosen, or whose change is; empty without one."""
+        item = self.currentItem()
+        return "" if item is None else (item.parent() or item).text(WHAT)
+
+
+class StageSlider(QtWidgets.QWidget):
+    """Says in `predicted` what a run with faster stages would take; the slider makes the stage shown faster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage, self.predicted = Elided(), Wrapped("")
+        self.slider = QtWidgets.QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, STEPS)
+        self.slider.setPageStep(STEPS // 4)
+        set_tip(self.slider, self.tr("Predict the run with a faster stage; all other stages take what they took"))
+        describe(self.slider, self.tr("Time that the stage would take"))
+        lay_out(QtWidgets.QHBoxLayout(self), (self.stage, 1), (self.slider, 1), margins=NONE)
+        self.factors: dict[str, float] = {}  # Multiple of their time that stages would take; 1 if not named
+        self._name = ""
+        self._start: whatif.Prediction | None = None
+        self.slider.valueChanged.connect(self._scale)
+
+    def _scale(self, position: int) -> None:
+        self.factors[self._name] = position / STEPS
+        self.show_stage(self._name, self._start)
+
+    def show_stage(self, name: str, start: whatif.Prediction | None) -> None:
+        """Show a stage of a run that took `start`, by the same function as `asrscope whatif --scale`."""
+        self._name, self._start = name, start
+        # The time between stages has no factor of its own.
+        names = set() if start is None else {line.name for line in start.lines}
+        factor = self.factors.get(name, 1.0)
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(STEPS * factor))
+        self.slider.setEnabled(name in names)
+        times = f"{factor:.2f}×"
+        self.stage.set_full(self.tr("If {0} took {1}").format(name, times) if name else "", f"{name} {times}")
+        faster = {stage: factor for stage, factor in self.factors.items() if factor < 1.0 and stage in names}
+        self.predicted.setVisible(bool(faster))
+        if start is None or not faster:
+            return
+        after = whatif.scaled(start, faster.items())
+        stages = self.tr(" and ").join(f"{stage} {factor:.2f}×" for stage, factor in faster.items())
+        gain = after.wall_ns / after.predicted_ns if after.predicted_ns else float("inf")
+        text = self.tr("With {0}: RTF {1} → {2}, {3}× faster.")
+        rtfs = rtf_text(after.rtf), rtf_text(after.predicted_rtf)
+        self.predicted.setText(text.format(stages, *rtfs, f"{gain:.2f}"))
+
+
 class FasterView(View):
     """Where a change could pay, what to change, and a way to try it."""
 
@@ -44,39 +163,19 @@ class FasterView(View):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.tree = QtWidgets.QTreeWidget()
-        self.tree.setHeaderLabels([self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")])
-        self.tree.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
-        self.tree.setEditTriggers(QtWidgets.QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.tree.setUniformRowHeights(True)
-        self.tree.setIndentation(14)
-        header = self.tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHAT, QtWidgets.QHeaderView.ResizeMode.Stretch)
-        self.tree.setAllColumnsShowFocus(True)
-        describe(self.tree, self.tr("Stages by what they could give"))
+        self.tree, self.what_if = CandidateTree(), StageSlider()
         self.try_it = Button(self.tr("Try it"), self._try_current)
         self.try_all = Button(self.tr("Try all"), self._try_next)
         set_tip(self.try_all, self.tr("One after the other, some seconds of the session's audio with and without each"))
         self.about = Wrapped("")
-        self.stage = Elided()
-        self.slider = QtWidgets.QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, STEPS)
-        self.slider.setPageStep(STEPS // 4)
-        set_tip(self.slider, self.tr("Predict the run with a faster stage; all other stages take what they took"))
-        describe(self.slider, self.tr("Time that the stage would take"))
-        self.predicted = Wrapped("")
-        self._sliders, row = QtWidgets.QWidget(), lay_out(QtWidgets.QHBoxLayout(), (self.about, 1))
+        row = lay_out(QtWidgets.QHBoxLayout(), (self.about, 1))
         for button in (self.try_it, self.try_all):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        lay_out(QtWidgets.QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
-        self.set_column((self.tree, 1), self._sliders, self.predicted, row)
+        self.set_column((self.tree, 1), self.what_if, self.what_if.predicted, row)
         axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None
         self._outcomes: dict[tuple[str, str], RatioRow] = {}  # Ratio of times, by session and change
-        self._factors: dict[str, float] = {}  # Multiple of their time that stages would take; 1 if not named
-        self.slider.valueChanged.connect(self._scale)
         for signal in (self.tree.currentItemChanged, self.tree.itemClicked):
             signal.connect(lambda *_: self._moved())
         self.tree.itemActivated.connect(lambda *_: self._try_current())
@@ -85,55 +184,13 @@ class FasterView(View):
     def draw(self, snapshot: Snapshot) -> None:
         desk = snapshot.desk
         config = settings_at(snapshot.session, desk.scope.last)
-        before, self._candidates, self._rtf = self._candidates, candidates(desk, config), desk.rtf
-        old, new = ([(one.name, *(c.text for c in one.changes)) for one in of] for of in (before, self._candidates))
-        with QSignalBlocker(self.tree):
-            if old != new:
-                self._rebuild()
-            # Go to the row of the chosen stage, unless at one of its changes; without such a row, to the first.
-            rows = self.tree.findItems(self.axis.stage or "", Qt.MatchFlag.MatchExactly)
-            row = next(iter(rows), self.tree.topLevelItem(0))
-            if row is not None and row.text(WHAT) != self._stage():
-                self.tree.setCurrentItem(row)
-        self._fill()
+        self._candidates, self._rtf = candidates(desk, config), desk.rtf
+        self.tree.show_candidates(self._candidates, self.axis.stage or "")
+        self.tree.fill(self._candidates, self._rtf, self._change_text)
         self._show_choice()
         self.set_note(
             self.tr("could give = share of the time × what is above the roof that binds"), self.tr("share × headroom")
         )
-
-    def _rebuild(self) -> None:
-        """Make rows for other stages or changes; the change that is chosen stays so."""
-        before = self.chosen()
-        self.tree.clear()
-        for one in self._candidates:
-            row = QtWidgets.QTreeWidgetItem(self.tree, [one.name])
-            row.setSizeHint(WHAT, QSize(0, ROW))
-            row.setFont(WHAT, font(1.0, strong=True))
-            for change in one.changes:
-                below = QtWidgets.QTreeWidgetItem(row)
-                below.setFirstColumnSpanned(True)
-                below.setData(WHAT, CHANGE, change)
-                if change == before:
-                    self.tree.setCurrentItem(below)
-        self.tree.expandAll()
-
-    def _fill(self) -> None:
-        for at, one in enumerate(self._candidates):
-            row = self.tree.topLevelItem(at)
-            assert row is not None
-            share, gives = percent(one.share), percent(one.could_give)
-            if one.headroom is not None:
-                gives = f"{share} × {percent(one.headroom)} = {gives}"
-            for column, text in ((GIVES, gives), (RTF, rtf_text(self._lowest(one)))):
-                row.setText(column, text)
-                row.setTextAlignment(column, AT_RIGHT)
-            for number, change in enumerate(one.changes):
-                child = row.child(number)
-                assert child is not None
-                child.setText(WHAT, f"{self.tr(change.title)}: {self._change_text(change)}")
-        for column in (GIVES, RTF):
-            self.tree.headerItem().setTextAlignment(column, AT_RIGHT)
-            self.tree.resizeColumnToContents(column)
 
     def _outcome(self, change: Change) -> RatioRow | None:
         return None if self.snapshot is None else self._outcomes.get((str(self.snapshot.session.path), change.text))
@@ -147,68 +204,28 @@ class FasterView(View):
         rtfs = (rtf_text(self._rtf * ratio) for ratio in (1.0, outcome.ratio, low, high))
         return self.tr("RTF {0} → {1} ({2} – {3})").format(*rtfs)
 
-    def _lowest(self, one: Candidate) -> float | None:
-        return None if self._rtf is None else self._rtf * (1.0 - one.could_give)
-
     def clear(self) -> None:
         super().clear()
         self._candidates, self._rtf = (), None
-        self._factors.clear()
-        self.tree.clear()
+        self.what_if.factors.clear()
+        self.tree.show_candidates((), "")
         self._show_choice()
 
     def set_picture(self, on: bool) -> None:
-        for part in (self.try_it, self.try_all, self.about, self._sliders):
+        for part in (self.try_it, self.try_all, self.about, self.what_if):
             part.setVisible(not on)
 
     def model(self) -> tuple[Candidate, ...]:
         return self._candidates
 
-    def chosen(self) -> Change | None:
-        item = self.tree.currentItem()
-        change: Change | None = None if item is None else item.data(WHAT, CHANGE)
-        return change
-
-    def _stage(self) -> str:
-        """The stage that is chosen, or whose change is; empty without one."""
-        item = self.tree.currentItem()
-        return "" if item is None else (item.parent() or item).text(WHAT)
-
-    def _scale(self, position: int) -> None:
-        self._factors[self._stage()] = position / STEPS
-        self._show_prediction()
-
-    def _show_prediction(self) -> None:
-        """Say what a run with faster stages would take, by the same function as `asrscope whatif --scale`."""
-        name, shown = self._stage(), self.snapshot
-        start = None if shown is None else unchanged(shown.desk)
-        # The time between stages has no factor of its own.
-        known = set() if start is None else {line.name for line in start.lines}
-        factor = self._factors.get(name, 1.0)
-        with QSignalBlocker(self.slider):
-            self.slider.setValue(round(STEPS * factor))
-        self.slider.setEnabled(name in known)
-        times = f"{factor:.2f}×"
-        self.stage.set_full(self.tr("If {0} took {1}").format(name, times) if name else "", f"{name} {times}")
-        faster = {stage: factor for stage, factor in self._factors.items() if factor < 1.0 and stage in known}
-        self.predicted.setVisible(bool(faster))
-        if start is None or not faster:
-            return
-        after = whatif.scaled(start, faster.items())
-        stages = self.tr(" and ").join(f"{stage} {factor:.2f}×" for stage, factor in faster.items())
-        gain = after.wall_ns / after.predicted_ns if after.predicted_ns else float("inf")
-        text = self.tr("With {0}: RTF {1} → {2}, {3}× faster.")
-        rtfs = rtf_text(after.rtf), rtf_text(after.predicted_rtf)
-        self.predicted.setText(text.format(stages, *rtfs, f"{gain:.2f}"))
-
     def _moved(self) -> None:
         self._show_choice()
-        if stage := self._stage():
+        if stage := self.tree.stage():
             self.axis.choose_stage(stage)
 
     def _show_choice(self) -> None:
-        self._show_prediction()
-        change = self.chosen()
+        shown, change = self.snapshot, self.tree.chosen()
+        self.what_if.show_stage(self.tree.stage(), None if shown is None else unchanged(shown.desk))
         self.try_it.setEnabled(change is not None)
         self.try_all.setEnabled(self._untried() is not None)
         if change is None:
@@ -217,7 +234,7 @@ class FasterView(View):
             self.about.setText(f"{self.tr(change.title)} ({change.text}): {self.tr(change.why)}.")
 
     def _try_current(self) -> None:
-        if (change := self.chosen()) is not None:
+        if (change := self.tree.chosen()) is not None:
             self._try(change, lambda: None)
 
     def _untried(self) -> Change | None:
@@ -237,7 +254,7 @@ class FasterView(View):
         def take(outcome: RatioRow) -> None:
             self._outcomes[path, change.text] = outcome
             if self.snapshot is not None and str(self.snapshot.session.path) == path:
-                self._fill()
+                self.tree.fill(self._candidates, self._rtf, self._change_text)
                 self._show_choice()
                 then()
 
@@ -261,7 +278,7 @@ class FasterView(View):
         rows: list[list[object]] = []
         for one in self._candidates:
             shares = (one.share, one.headroom, one.could_give)
-            figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(self._lowest(one)))
+            figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(one.lowest(self._rtf)))
             rows.append([one.name, "", *figures, ""])
             rows += [[one.name, c.text, *[None] * 5, self._change_text(c)] for c in one.changes]
         return [*map(self.tr, headers)], rows

@@ -303,38 +303,38 @@ def test_a_change_is_chosen_and_tried(view, qtbot):
 def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view):
     stage = next(at for at, one in enumerate(view.model()) if one.changes)
     view.tree.setCurrentItem(view.tree.topLevelItem(stage).child(1))
-    chosen = view.chosen()
+    chosen = view.tree.chosen()
     assert chosen is not None
-    view._candidates = ()
+    view.tree._named = []
     view.draw(view.snapshot)
-    assert view.chosen() == chosen
+    assert view.tree.chosen() == chosen
     assert view.try_it.isEnabled()
 
 
 def test_sliders_predict_the_run_as_the_command_line_does(view, qtbot):
     first, second = (one.name for one in view.model()[:2])
-    assert not view.predicted.isVisible()  # nothing is faster yet
+    assert not view.what_if.predicted.isVisible()  # nothing is faster yet
 
     def predicted(factors: dict[str, float]) -> str:
         after = whatif.scaled(unchanged(view.snapshot.desk), factors.items())
         return f"RTF {rtf_text(after.rtf)} → {rtf_text(after.predicted_rtf)}"
 
     view.tree.setCurrentItem(view.tree.topLevelItem(0))
-    assert view.stage.full == f"If {first} took 1.00×"
-    view.slider.setFocus()
-    qtbot.keyClick(view.slider, Qt.Key.Key_Home)
-    assert predicted({first: 0.0}) in view.predicted.text()
+    assert view.what_if.stage.full == f"If {first} took 1.00×"
+    view.what_if.slider.setFocus()
+    qtbot.keyClick(view.what_if.slider, Qt.Key.Key_Home)
+    assert predicted({first: 0.0}) in view.what_if.predicted.text()
     view.tree.setCurrentItem(view.tree.topLevelItem(1))
-    assert view.slider.value() == view.slider.maximum()  # each stage has its own
-    view.slider.setValue(view.slider.maximum() * 3 // 4)
+    assert view.what_if.slider.value() == view.what_if.slider.maximum()  # each stage has its own
+    view.what_if.slider.setValue(view.what_if.slider.maximum() * 3 // 4)
     both = predicted({first: 0.0, second: 0.75})
-    assert both in view.predicted.text()
+    assert both in view.what_if.predicted.text()
     assert both != predicted({first: 0.0})
     view.tree.setCurrentItem(view.tree.topLevelItem(0))
-    assert view.slider.value() == 0
-    view.slider.setValue(view.slider.maximum())
-    assert predicted({second: 0.75}) in view.predicted.text()
-    assert first not in view.predicted.text()
+    assert view.what_if.slider.value() == 0
+    view.what_if.slider.setValue(view.what_if.slider.maximum())
+    assert predicted({second: 0.75}) in view.what_if.predicted.text()
+    assert first not in view.what_if.predicted.text()
 
 
 def test_a_change_that_was_tried_can_be_kept(qtbot, opened, monkeypatch):
