@@ -59,6 +59,7 @@ class MainWindow(FirstWindow):
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
         from app.window.actions.model import ModelFolder
+        from app.window.actions.session_files import SessionFiles
         from app.window.jumps import Jumps
         from app.window.layouts import LayoutChoice
         from app.window.notices import Notices, RunNotices
@@ -78,7 +79,7 @@ class MainWindow(FirstWindow):
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self.runs.current, self)
         self.undo = Undo(self.pipeline, self.runs, self)
         RunNotices(self)
-        self.files = Files(self)
+        self.files, self.session_files = Files(self), SessionFiles(self)
         self.when = Conditions(self.runs, self.playhead)
         self.model_folder = ModelFolder(self)
         self.bench = Workbench(self)
@@ -352,7 +353,7 @@ class MainWindow(FirstWindow):
         self.hide()
         self.sound.stop()
         self.runs.control.shutdown()
-        self.files.finish()
+        self.session_files.finish()
         self.model_folder.end()
         if self._lab is not None:
             self._lab.shutdown()

@@ -137,6 +137,15 @@ class Notices(QWidget):
             banner.add_button(self.tr("Copy report"), lambda: QGuiApplication.clipboard().setText(report))
         return banner
 
+    def attempt(self, do: Callable[[], object]) -> bool:
+        """Do something; where that fails, say why. Whether it was done."""
+        try:
+            do()
+        except (OSError, ValueError) as error:
+            self.error(str(error))
+            return False
+        return True
+
     def ask(self, text: str, answers: Mapping[str, Callable[[], object] | None]) -> Banner:
         """Ask a question; each answer with what it does."""
         banner = self._show(Banner("question", text, self))

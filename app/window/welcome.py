@@ -182,7 +182,7 @@ class Welcome(Scrolled):
 
     def _session_row(self, path: Path, kind: str, details: str) -> Button:
         button = SessionRow(renames=kind == RECENT)
-        button.rename.connect(lambda: self._w.files.ask_name(path))
+        button.rename.connect(lambda: self._w.session_files.ask_name(path))
         named(button, kind, quiet=True)
         describe(button, self.tr("Open {0}").format(path.name))
         set_tip(button, str(path))

@@ -108,13 +108,13 @@ def test_where_no_file_can_be_written_one_sentence_says_so(qtbot, window, finish
 def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(qtbot, opened, finished, tmp_path, monkeypatch):
     bookmark(qtbot, opened, 1.0, 2.0, "kept")
     copy = tmp_path / "copy.asrs"
-    opened.files.copy_to(finished, copy)
+    opened.session_files.copy_to(finished, copy)
     with Session.open(copy) as session:
         assert read(session) == [Bookmark(100, 200, "kept")]
     binned: list[str] = []
     bin = SimpleNamespace(moveToTrash=lambda path: binned.append(path) or True)
-    monkeypatch.setattr("app.window.actions.files.QFile", bin)
-    opened.files.delete(finished)
+    monkeypatch.setattr("app.window.actions.session_files.QFile", bin)
+    opened.session_files.delete(finished)
     assert binned == [str(finished), str(sidecar(finished))]
 
 

@@ -163,7 +163,7 @@ def test_what_is_no_free_name_is_refused_in_a_sentence(opened, finished):
     before = sorted(finished.parent.glob("*.asrs*"))
     for name, says in REFUSED.items():
         opened.notices.clear()
-        opened.files.rename(finished, name)
+        opened.session_files.rename(finished, name)
         assert errors(opened) == ([] if says is None else [says])
         assert sorted(finished.parent.glob("*.asrs*")) == before
     assert (finished.parent / "taken.asrs").read_bytes() == b"another"
@@ -179,7 +179,7 @@ def test_bookmarks_that_cannot_follow_leave_the_session_where_it_was(opened, fin
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    opened.files.rename(finished, "new")
+    opened.session_files.rename(finished, "new")
     assert errors(opened) == ["finished.asrs cannot be renamed: Permission denied."]
     assert sorted(path.name for path in finished.parent.glob("*.asrs*")) == [finished.name, sidecar(finished).name]
     assert opened.playhead.path == finished
@@ -189,7 +189,7 @@ def test_a_session_that_is_being_recorded_is_refused(window, recording):
     made = recording("live.asrs")
     made.write(100)
     w = window()
-    w.files.rename(made.path, "other")
+    w.session_files.rename(made.path, "other")
     assert errors(w) == ["live.asrs is still being recorded; stop the run first."]
     w.open_session(made.path)
     assert not w.actions_.trigger("file.rename")

@@ -230,10 +230,10 @@ def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(window, audio
 
 
 def test_a_copy_is_a_session_like_the_first(qtbot, opened, finished, tmp_path):
-    opened.files.copy_to(finished, tmp_path / "copy")
+    opened.session_files.copy_to(finished, tmp_path / "copy")
     assert (tmp_path / "copy.asrs").read_bytes() == finished.read_bytes()
-    opened.files.copy_to(finished, finished)
-    opened.files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
+    opened.session_files.copy_to(finished, finished)
+    opened.session_files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
     assert len(errors(opened)) == 2
 
 

@@ -225,7 +225,7 @@ def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path):
         (("/no/such/program",), "The command could not be started."),
         ((sys.executable, "-c", "raise SystemExit(3)"), "The command ended without saying why."),
     ):
-        window.files.export(finished, "csv", tmp_path / "stages.csv", command)
+        window.session_files.export(finished, "csv", tmp_path / "stages.csv", command)
         assert exported(qtbot, window) == why
         assert window.notices.banners[-1].kind == "error"
         window.notices.clear()

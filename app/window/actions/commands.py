@@ -52,7 +52,7 @@ def register_views(actions: Registry, window: MainWindow) -> None:
 
 
 def _file(w: MainWindow) -> list[Action]:
-    add, files = partial(Action, tr("File")), w.files
+    add, files, session = partial(Action, tr("File")), w.files, w.session_files
     has, done, may_run = w.when.has_session, w.when.has_finished_session, w.when.may_run
     begin = partial(partial, w.bench.begin)
     record, playlist = tr("New run on a recording from the microphone…"), tr("Audio of the next run…")
@@ -73,10 +73,10 @@ def _file(w: MainWindow) -> list[Action]:
         add("file.model", tr("Open model…"), w.model_folder.ask, help=model),
         add("file.open", tr("Open session…"), files.ask_session, "Ctrl+O"),
         add("file.study", tr("Open study…"), files.ask_study, help=study),
-        add("file.copy", tr("Save a copy of the session…"), files.save_copy, "Ctrl+S", done, copy),
-        add("file.rename", tr("Rename the session…"), files.ask_name, "F2", done, rename),
+        add("file.copy", tr("Save a copy of the session…"), session.save_copy, "Ctrl+S", done, copy),
+        add("file.rename", tr("Rename the session…"), session.ask_name, "F2", done, rename),
         add("file.close", tr("Close session"), w.close_session, "Ctrl+W", has),
-        add("file.delete", tr("Move the session to the bin…"), files.ask_delete, enabled=done),
+        add("file.delete", tr("Move the session to the bin…"), session.ask_delete, enabled=done),
         add("file.export", tr("Export…"), w.open_export, "Ctrl+E", has),
         add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
     ]

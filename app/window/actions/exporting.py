@@ -97,4 +97,4 @@ def ask_data(w: MainWindow, form: Format) -> None:
     kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
     target = w.files.ask_target(tr("Export"), f"{session.stem}{form.suffix}", kinds)
     if target is not None:
-        w.files.export(session, form.option, target)
+        w.session_files.export(session, form.option, target)
