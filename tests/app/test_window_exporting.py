@@ -62,12 +62,12 @@ def test_the_picture_is_that_of_the_command(qtbot, window, picture, answer, tmp_
     window.playhead.seek(900)
     window.axis.choose_stage("search.emit")
     dialog = picture()
-    assert dialog.wanted() == PictureRequest(
+    assert dialog.choices.wanted() == PictureRequest(
         views=("cost", "timeline", "words", "breakdown"), theme="dark", range_s=(2.0, 10.0), at_s=9.0,
         select=("3..4.5", "search.emit"),
     )  # fmt: skip
-    dialog.size_box.setCurrentIndex(1)
-    dialog.theme_box.setCurrentIndex(dialog.theme_box.findData("light"))
+    dialog.choices.size_box.setCurrentIndex(1)
+    dialog.choices.theme_box.setCurrentIndex(dialog.choices.theme_box.findData("light"))
     first = answer("desk.png")
     with qtbot.waitSignal(dialog.written):
         dialog.save.click()
@@ -106,16 +106,16 @@ def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_p
 def test_choices_are_drawn_and_the_dialog_stays_for_another_format(qtbot, picture, answer):
     dialog = picture("cost")
     before = dialog.preview.image
-    dialog.views["words"].setChecked(True)
-    dialog.width_box.setValue(900)
-    dialog.height_box.setValue(700)
-    dialog.scale_box.setCurrentIndex(0)
-    dialog.range_box.setText("1..5")
+    dialog.choices.views["words"].setChecked(True)
+    dialog.choices.width_box.setValue(900)
+    dialog.choices.height_box.setValue(700)
+    dialog.choices.scale_box.setCurrentIndex(0)
+    dialog.choices.range_box.setText("1..5")
     assert dialog.command.full == (
         "asrscope export finished.asrs --png OUT --view cost --view words --size 900x700 --scale 1 "
         "--theme dark --range 1..5"
     )
-    assert dialog.size_box.currentText() == "other"
+    assert dialog.choices.size_box.currentText() == "other"
     qtbot.waitUntil(lambda: dialog.preview.image is not before)
     image = dialog.preview.image
     assert image.width() / image.height() == pytest.approx(900 / 700, abs=0.01)
@@ -128,9 +128,9 @@ def test_choices_are_drawn_and_the_dialog_stays_for_another_format(qtbot, pictur
         dialog.save.click()
     assert dialog.isVisible()
     assert dialog.saved.full == f"Saved: {target}"
-    assert [dialog.format_box.itemText(at) for at in range(3)] == ["PNG", "SVG", "PDF"]
-    dialog.format_box.setCurrentIndex(1)
-    assert not dialog.scale_box.isEnabled()
+    assert [dialog.choices.format_box.itemText(at) for at in range(3)] == ["PNG", "SVG", "PDF"]
+    dialog.choices.format_box.setCurrentIndex(1)
+    assert not dialog.choices.scale_box.isEnabled()
     assert " --svg OUT" in dialog.command.full
     target = answer("b.svg")
     with qtbot.waitSignal(dialog.written):
@@ -144,17 +144,17 @@ def test_choices_are_drawn_and_the_dialog_stays_for_another_format(qtbot, pictur
 @pytest.mark.slow
 def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
     dialog = picture("cost")
-    dialog.range_box.setText("5..1")
+    dialog.choices.range_box.setText("5..1")
     assert "must end after it begins" in dialog.preview.text
     assert not dialog.save.isEnabled()
-    dialog.range_box.setText("5..99")
+    dialog.choices.range_box.setText("5..99")
     qtbot.waitUntil(lambda: "not within the session" in dialog.preview.text)
     assert dialog.preview.text.startswith("The stretch 5..99 is")
     assert not dialog.save.isEnabled()
-    dialog.range_box.clear()
+    dialog.choices.range_box.clear()
     qtbot.waitUntil(lambda: not dialog.preview.text)
     assert dialog.save.isEnabled()
-    dialog.views["cost"].setChecked(False)
+    dialog.choices.views["cost"].setChecked(False)
     assert dialog.preview.text == "Choose at least one view."
     dialog.close()
 
@@ -167,7 +167,7 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     # The playhead glides to what has arrived: it may still stand at the start.
     qtbot.waitUntil(lambda: window.playhead.cursor_frame > 0)
     dialog = picture("cost", drawn=False)
-    assert 0 < dialog.wanted().at_s <= 6.0
+    assert 0 < dialog.choices.wanted().at_s <= 6.0
     dialog.close()
 
 

@@ -88,29 +88,15 @@ MOST_PIXELS = 4e6  # Of a preview that is drawn finer than it is shown
 IN_WORDS: Final = (("--at", "the cursor at"), ("--range", "the stretch"), ("--select", "the selection"))
 
 
-class PictureDialog(QDialog):
-    """Chooses and writes pictures of a session; `start`: first choices, `ask`: gives the file of a format, or None."""
+class Choices(QWidget):
+    """What a picture shows and how it is drawn: the column beside the preview, which begins with `start`."""
 
-    written = Signal(Path)
+    changed = Signal()
+    refused = Signal(str)  # Why a length of a side is not taken
 
-    def __init__(
-        self, session: Path, start: PictureRequest, ask: Callable[[PictureRequest, str], Path | None], parent: QWidget
-    ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        set_title(self, self.tr("Picture of {0}").format(session.name))
-        self.resize(SIZE.boundedTo(parent.size() * 0.95))
-        self._session, self._start, self._ask = session, start, ask
-        self.drawing = Drawing(session, self)
-        self.drawing.failed.connect(self._failed)
-        self._soon = single_shot(self, SOON_MS, self._draw)
-        self.preview = Preview()
-        self.saved, self.command = styled(Elided(), muted=True), styled(Elided(), 0.9)
-        self._make_choices(start)
-        self._lay_out()
-        self._changed()
-
-    def _make_choices(self, start: PictureRequest) -> None:
+    def __init__(self, start: PictureRequest) -> None:
+        super().__init__()
+        self._start = start
         self.views = {view_id: self._check(title_of(view_id), view_id in start.ordered_views) for view_id in PICTURES}
         self.to_cursor = self._check("Only up to the cursor", start.at_s is not None)
         self.to_cursor.setVisible(start.at_s is not None)
@@ -125,7 +111,7 @@ class PictureDialog(QDialog):
             side.setValue(value)
             describe(side, name)
             side.refused.connect(self._size_refused)
-            side.valueChanged.connect(self._changed)
+            side.valueChanged.connect(self.changed)
             side.valueChanged.connect(self._show_size)
         self._show_size()
         scales = [(self.tr("1 pixel per point"), 1.0)]
@@ -137,18 +123,19 @@ class PictureDialog(QDialog):
         self.range_box = QLineEdit("" if start.range_s is None else range_text(start.range_s))
         self.range_box.setPlaceholderText(self.tr("whole session"))
         describe(self.range_box, self.tr("Stretch shown, FROM..TO in seconds"))
-        self.range_box.textChanged.connect(self._changed)
+        self.range_box.textChanged.connect(self.changed)
+        self._lay_out(start)
 
     def _check(self, text: str, on: bool) -> CheckBox:
         box = CheckBox(self.tr(text))
         box.setChecked(on)
-        box.toggled.connect(self._changed)
+        box.toggled.connect(self.changed)
         return box
 
     def _choice(self, name: str, entries: Sequence[tuple[str, object]], chosen: object) -> ChoiceBox:
         box = ChoiceBox(name, entries)
         box.setCurrentIndex(box.findData(chosen))
-        box.currentIndexChanged.connect(self._changed)
+        box.currentIndexChanged.connect(self.changed)
         return box
 
     def _selection(self, what: str) -> str:
@@ -156,10 +143,10 @@ class PictureDialog(QDialog):
             return self.tr("Selection {0} s").format(what.replace("..", " – "))
         return self.tr("Explain {0}").format(one_line(what))
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, start: PictureRequest) -> None:
         buttons = lay_out(QHBoxLayout(), Button(self.tr("Whole session"), self.range_box.clear))
-        if self._start.range_s is not None:
-            show = partial(self.range_box.setText, range_text(self._start.range_s))
+        if start.range_s is not None:
+            show = partial(self.range_box.setText, range_text(start.range_s))
             buttons.addWidget(Button(self.tr("In view"), show))
         checks = (self.to_cursor, *self.selected.values())
         form = QFormLayout(verticalSpacing=10)
@@ -174,20 +161,8 @@ class PictureDialog(QDialog):
             (self.tr("Time"), lay_out(QVBoxLayout(), self.range_box, buttons, *checks, spacing=4)),
         ):
             form.addRow(Label(title), row)
-        side = QWidget()
-        side.setFixedWidth(SIDE)
-        lay_out(QVBoxLayout(side), form, REST, margins=NONE)
-        top = lay_out(QHBoxLayout(), (self.preview, 1), side, spacing=14)
-        clipboard = QGuiApplication.clipboard()
-        self.copy_command = Button(self.tr("Copy command"), lambda: clipboard.setText(self.command.full))
-        self.copy = Button(self.tr("Copy picture"), self._copy)
-        self.save = named(Button(self.tr("Save…"), self._save), primary=True)
-        self.save.setDefault(True)
-        last = (self.copy_command, self.copy, self.save, Button(self.tr("Close"), self.close))
-        for button in last:
-            button.setAutoDefault(button is self.save)
-        below = lay_out(QHBoxLayout(), (self.command, 1), *last)
-        lay_out(QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12))
+        self.setFixedWidth(SIDE)
+        lay_out(QVBoxLayout(self), form, REST, margins=NONE)
 
     def wanted(self) -> PictureRequest:
         """What is chosen now; PictureError for a range that is none, or without any view."""
@@ -211,7 +186,7 @@ class PictureDialog(QDialog):
 
     def _size_refused(self, text: str) -> None:
         sentence = self.tr("A side must have {0} to {1} points; {2} is not taken.")
-        self.saved.set_full(sentence.format(LEAST_SIDE, MOST_SIDE, text))
+        self.refused.emit(sentence.format(LEAST_SIDE, MOST_SIDE, text))
 
     def _size_chosen(self) -> None:
         for side, value in zip((self.width_box, self.height_box), self.size_box.currentData() or (), strict=False):
@@ -222,16 +197,55 @@ class PictureDialog(QDialog):
         with QSignalBlocker(self.size_box):
             self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
 
+    @property
+    def format(self) -> str:
+        return str(self.format_box.currentData())
+
+
+class PictureDialog(QDialog):
+    """Chooses and writes pictures of a session; `start`: first choices, `ask`: gives the file of a format, or None."""
+
+    written = Signal(Path)
+
+    def __init__(
+        self, session: Path, start: PictureRequest, ask: Callable[[PictureRequest, str], Path | None], parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, self.tr("Picture of {0}").format(session.name))
+        self.resize(SIZE.boundedTo(parent.size() * 0.95))
+        self._session, self._ask = session, ask
+        self.drawing = Drawing(session, self)
+        self.drawing.failed.connect(self._failed)
+        self._soon = single_shot(self, SOON_MS, self._draw)
+        self.preview = Preview()
+        self.saved, self.command = styled(Elided(), muted=True), styled(Elided(), 0.9)
+        self.choices = Choices(start)
+        self.choices.changed.connect(self._changed)
+        self.choices.refused.connect(self.saved.set_full)
+        top = lay_out(QHBoxLayout(), (self.preview, 1), self.choices, spacing=14)
+        clipboard = QGuiApplication.clipboard()
+        self.copy_command = Button(self.tr("Copy command"), lambda: clipboard.setText(self.command.full))
+        self.copy = Button(self.tr("Copy picture"), self._copy)
+        self.save = named(Button(self.tr("Save…"), self._save), primary=True)
+        self.save.setDefault(True)
+        last = (self.copy_command, self.copy, self.save, Button(self.tr("Close"), self.close))
+        for button in last:
+            button.setAutoDefault(button is self.save)
+        below = lay_out(QHBoxLayout(), (self.command, 1), *last)
+        lay_out(QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12))
+        self._changed()
+
     def _changed(self) -> None:
         try:
-            wanted = self.wanted()
+            wanted = self.choices.wanted()
         except PictureError as error:
             self._soon.stop()
             self._refuse(str(error))
             return
         self._allow(True)
-        self.scale_box.setEnabled(self.format == "png")  # the others have no pixels
-        self.command.set_full(wanted.command(self._session.name, self.format))
+        self.choices.scale_box.setEnabled(self.choices.format == "png")  # the others have no pixels
+        self.command.set_full(wanted.command(self._session.name, self.choices.format))
         self._soon.start()
 
     def _allow(self, possible: bool) -> None:
@@ -244,7 +258,7 @@ class PictureDialog(QDialog):
 
     def _draw(self) -> None:
         try:
-            wanted = self.wanted()
+            wanted = self.choices.wanted()
         except PictureError:
             return
         self.drawing.ask(Job(wanted, scale=self._scale(*wanted.size)), self._drawn)
@@ -255,8 +269,8 @@ class PictureDialog(QDialog):
         """Pixels per point of a preview: at least one unless too large, as thinner lines would not be drawn."""
         room, ratio = self.preview.size(), self.devicePixelRatioF()
         shown = ratio * min(room.width() / width, room.height() / height)
-        whole = min(1.0, math.sqrt(MOST_PIXELS / (width * height)))
-        return min(max(shown, whole, LEAST_SCALE), MOST_SCALE)
+        affordable = min(1.0, math.sqrt(MOST_PIXELS / (width * height)))
+        return min(max(shown, affordable, LEAST_SCALE), MOST_SCALE)
 
     def _drawn(self, png: bytes) -> None:
         self.preview.show_image(QImage.fromData(png))
@@ -267,13 +281,9 @@ class PictureDialog(QDialog):
             why = why.replace(option, self.tr(name))
         self._refuse(why[:1].upper() + why[1:])
 
-    @property
-    def format(self) -> str:
-        return str(self.format_box.currentData())
-
     def _save(self) -> None:
-        wanted = self.wanted()
-        target = self._ask(wanted, self.format)
+        wanted = self.choices.wanted()
+        target = self._ask(wanted, self.choices.format)
         if target is not None:
             self.preview.say(self.tr("Writing {0} …").format(one_line(target.name)))
             self._allow(False)
@@ -287,7 +297,7 @@ class PictureDialog(QDialog):
 
     def _copy(self) -> None:
         clipboard = QGuiApplication.clipboard()
-        self.drawing.ask(Job(self.wanted()), lambda png: clipboard.setImage(QImage.fromData(png)))
+        self.drawing.ask(Job(self.choices.wanted()), lambda png: clipboard.setImage(QImage.fromData(png)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
