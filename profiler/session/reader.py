@@ -8,7 +8,7 @@ whatever is wrong is one `SessionError` sentence.
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,12 +35,13 @@ UNHEARD_FRAMES: Final = 1 << 18
 weighs more than a span that claims to have decoded thousands, and files may lie."""
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """An open session. Everything is read-only; `refresh` makes the attributes grow.
 
     `path`, `meta` (key → JSON value), `state` ("recording", "closed", "stopped", "failed", "crashed"),
-    `notes` (what the reader had to do to open it), `spans` (dtype SPAN, in order of arrival within each
-    lane), `stages` and `lanes` by id, `configs`, `costs` by (stage, epoch), `markers`, `utterances`,
+    `notes` (what the reader had to do to open it), `spans` (dtype SPAN [n], in order of arrival within each
+    lane; arrays taken before stay valid), `stages` and `lanes` by id, `configs`, `costs` by (stage, epoch),
+    `markers`, `utterances` (in order of their beginning; the same object until one is new or has changed),
     `sample_names`, `counters` by (lane, stage, epoch, name), `clock` ((mono_ns, wall_ns) pairs),
     `calibration`. `generation` grows when something already read has changed its meaning (a cost law or
     a roof), so that derived arrays start again.
@@ -60,12 +61,14 @@ class Session:
         self.calibration = RoofTable()
         self.recheck = RoofTable()
         self.generation = 0
+        self.markers: list[Marker] = []
+        self.utterances = Utterances()
         self._located = located
         self._spans = Growing(SPAN)
+        self.spans = self._spans.view
         self._seen: dict[int, int] = {}
         self._markers: dict[int, Marker] = {}
         self._utterances: dict[int, Utterance] = {}
-        self._in_order: Utterances | None = None
         self._samples: dict[str, Growing] = {}
         self._samples_seen: dict[int, int] = {}
         self._decoded = 0
@@ -92,23 +95,6 @@ class Session:
         return session
 
     @property
-    def spans(self) -> Array:
-        """All spans read so far, dtype SPAN [n]; views taken before stay valid."""
-        return self._spans.view
-
-    @property
-    def markers(self) -> list[Marker]:
-        return [self._markers[number] for number in sorted(self._markers)]
-
-    @property
-    def utterances(self) -> Utterances:
-        """Utterances in order of their beginning; the same object until one is new or has changed."""
-        if self._in_order is None:
-            numbers = sorted(self._utterances)
-            self._in_order = Utterances(self._utterances[number] for number in numbers)
-        return self._in_order
-
-    @property
     def sample_names(self) -> list[str]:
         return list(self._samples)
 
@@ -121,9 +107,6 @@ class Session:
         self._closed = True
         self._located.release()
 
-    def __enter__(self) -> "Session":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -131,7 +114,7 @@ class Session:
         """Read what is new, cheaply; True if anything is. SessionError when the file was damaged or removed."""
         if self._closed or self.state != "recording":
             return False
-        signature = self._look()
+        signature = _signature_of(self._located.read_from)
         if signature is None or signature != self._signature:
             self._signature = signature
             return self._read()
@@ -144,20 +127,6 @@ class Session:
         changed = self._read_again()
         self.notes += [note for note in self._located.notes if note not in self.notes]
         return changed
-
-    def _look(self) -> tuple[int, ...] | None:
-        """Return sizes and times of the files, or None where they cannot prove that nothing is new."""
-        found: list[int] = []
-        now = time.time_ns()
-        try:
-            for path in own_files(self._located.read_from)[:2]:
-                stat = os.stat(path)
-                if abs(now - stat.st_mtime_ns) < MTIME_GRAIN_NS:
-                    return None
-                found += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        except OSError:
-            return None
-        return tuple(found)
 
     def _read(self, again: bool = False) -> bool:
         path = self._located.read_from
@@ -268,6 +237,7 @@ class Session:
                 self._seen[lane] = seen = end
             if seen != self.lanes[lane].recorded:
                 raise Damaged(f"blocks of spans of lane {lane} are missing")
+        self.spans = self._spans.view
         return len(self._spans) > before
 
     def _read_samples(self, db: Queries) -> bool:
@@ -288,18 +258,36 @@ class Session:
             revision, marker = rows.marker(row)
             self._last["revision"] = max(self._last["revision"], revision)
             self._markers[marker.id] = marker
+        self.markers = [self._markers[number] for number in sorted(self._markers)]
         waves = "(SELECT data FROM peaks WHERE peaks.utterance=utterance.id)"
-        for row in db.rows(f"SELECT {rows.UTTERANCE}, {waves} FROM utterance WHERE revision>?", last):
-            known = self._utterances.get(rows.integer(row[1], "utterance"))
-            peaks = rows.peaks(row[-1]) if known is None else known.peaks
-            self._heard += len(peaks) if known is None else 0
+        changed = list(db.rows(f"SELECT {rows.UTTERANCE}, {waves} FROM utterance WHERE revision>?", last))
+        for row in changed:
+            earlier = self._utterances.get(rows.integer(row[1], "utterance"))
+            peaks = rows.peaks(row[-1]) if earlier is None else earlier.peaks
+            self._heard += len(peaks) if earlier is None else 0
             revision, utterance = rows.utterance(row[:-1], peaks)
             self._last["revision"] = max(self._last["revision"], revision)
             self._utterances[utterance.id] = utterance
-            self._in_order = None
             self._named = max(self._named, utterance.end_frame)
+        if changed:
+            self.utterances = Utterances(self._utterances[number] for number in sorted(self._utterances))
         for row in db.rows("SELECT * FROM counter WHERE revision>?", self._last["counter"]):
             revision, total = rows.counter(row)
             self._last["counter"] = max(self._last["counter"], revision)
             self.counters[total.lane, total.stage, total.epoch, total.name] = total
         return before != (self._last["revision"], self._last["counter"])
+
+
+def _signature_of(path: Path) -> tuple[int, ...] | None:
+    """Return sizes and times of a session's files, or None where they cannot prove that nothing is new."""
+    signature: list[int] = []
+    now = time.time_ns()
+    try:
+        for file in own_files(path)[:2]:
+            stat = os.stat(file)
+            if abs(now - stat.st_mtime_ns) < MTIME_GRAIN_NS:
+                return None
+            signature += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return None
+    return tuple(signature)
