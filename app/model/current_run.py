@@ -103,8 +103,8 @@ class CurrentRun(QObject):
         self._problems_shown = 0
         self._stand_in: Path | None = None
         self.set_up = SetUpProgress(memory, self)
-        self.set_up.time_left.connect(pipeline.prepare)
-        self.set_up.ended.connect(lambda: pipeline.prepare(0))
+        self.set_up.time_left.connect(pipeline.toggles.prepare)
+        self.set_up.ended.connect(lambda: pipeline.toggles.prepare(0))
         self.control = control = RunControl(worker, self)
         control.state_changed.connect(lambda _: self.changed.emit())
         control.progress.connect(self._on_progress)

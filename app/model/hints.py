@@ -61,14 +61,14 @@ class Hints(QObject):
         )
         pipeline.changed.connect(lambda *_: self._look())
         pipeline.replaced.connect(self._look)
-        pipeline.readiness_changed.connect(self._look)
+        pipeline.toggles.readiness_changed.connect(self._look)
         runs.changed.connect(self._look)
 
     @property
     def current(self) -> Hint | None:
         """The hint to show now; None outside a run that is going on, and when there is none left."""
         running = self._pipeline.running
-        if running is None or not self._runs.current.is_shown or self._pipeline.ready_in:
+        if running is None or not self._runs.current.is_shown or self._pipeline.toggles.ready_in:
             return None
         left = (hint for hint in self.all if hint.id not in self._over)
         return next((hint for hint in left if hint.fits(running)), None)

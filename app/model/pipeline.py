@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.toggles import Toggle, toggles_of
+from app.model.toggles import Toggles
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Option, Value, presets
 
@@ -40,13 +40,11 @@ class Pipeline(QObject):
     live_change = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
-    readiness_changed = Signal()
     editing = Signal()  # The settings of a run are wanted, not those of the recording shown
 
     def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.options: tuple[Option, ...] = tuple(settings.options())
-        self._by_key = {option.key: option for option in self.options}
         self.running: Config | None = None  # Configuration in force in the run under way
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
@@ -56,9 +54,8 @@ class Pipeline(QObject):
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
         self.next: Config = self.preset.config  # Configuration of the next run
-        self.ready_in = ""  # When the toggles act, while a run is being prepared
-        self.toggles = toggles_of(self)
-        self._note_used()
+        self.toggles = Toggles(self)
+        self.toggles.note_used(self.next)
 
     @property
     def displayed(self) -> Config:
@@ -79,9 +76,6 @@ class Pipeline(QObject):
     def waiting(self) -> presets.Preset | None:
         """The preset of the next run, where it is not that of what is shown; or None."""
         return self._waiting or (None if self.preset_shown == self.preset else self.preset)
-
-    def option(self, key: str) -> Option:
-        return self._by_key[key]
 
     def value(self, key: str) -> Value:
         return settings.get(self.displayed, key)
@@ -114,7 +108,7 @@ class Pipeline(QObject):
         return None
 
     def _effective_config(self, key: str) -> Config:
-        if self.recorded is None and self.running is not None and self._by_key[key].live:
+        if self.recorded is None and self.running is not None and settings.option(key).live:
             return self.running
         return self.displayed
 
@@ -130,13 +124,13 @@ class Pipeline(QObject):
         config = self._effective_config(option.key)
         for key in option.hangs_on:
             if settings.unavailable_reason(config, key):
-                return self.condition(self._by_key[key])
+                return self.condition(settings.option(key))
         parts = []
         for key, wanted in option.when.items():
             if settings.get(config, key) in wanted:
                 continue
             names = [text or self.tr("not set") for text in settings.value_texts(wanted)]
-            parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
+            parts.append(f"{settings.option(key).title.lower()} {', '.join(names)}")
         return self.tr("with {0}").format("; ".join(parts)) if parts else self.tr("not with this model folder")
 
     def set_absent(self, absent: Mapping[str, Mapping[str, str]]) -> None:
@@ -147,7 +141,7 @@ class Pipeline(QObject):
     def set(self, key: str, value: Value, by_hand: bool = True) -> bool:
         """Change a setting, `by_hand`: so that it can be undone; False and a sentence for what does not fit."""
         try:
-            at_once = self.running is not None and self._by_key[key].live
+            at_once = self.running is not None and settings.option(key).live
             if why := self.locked or (self.unavailable_reason(key) if at_once else None):
                 raise ConfigError(why)
             changed = settings.replace(self.next, key, value)
@@ -165,14 +159,14 @@ class Pipeline(QObject):
 
     def _take(self, key: str, changed: Config, by_hand: bool) -> None:
         fitted = settings.get(changed, key)
-        live = self._by_key[key].live and self.waits(key, fitted)
+        live = settings.option(key).live and self.waits(key, fitted)
         if changed == self.next and not live:
             return
         before = settings.get((live and self.running) or self.next, key)
         others = [o.key for o in self.options if settings.get(changed, o.key) != settings.get(self.next, o.key)]
         self.next = changed
-        self._note_used()
-        if not self._by_key[key].live:
+        self.toggles.note_used(changed)
+        if not settings.option(key).live:
             self._waiting = None  # what was chosen last counts
         if self.running is not None and live:
             self._before[key] = settings.get(self.running, key)
@@ -193,7 +187,7 @@ class Pipeline(QObject):
             self.replaced.emit()
             return
         self.recorded = None
-        self._take_preset(preset)
+        self._replace(preset, preset.config)
         self.editing.emit()
 
     def hear(self) -> None:
@@ -203,10 +197,10 @@ class Pipeline(QObject):
         if usual and settings.assign(self.next, course) == self.preset.config:
             self.choose(presets.of_own_speech())
 
-    def _take_preset(self, preset: presets.Preset) -> None:
+    def _replace(self, preset: presets.Preset, config: Config) -> None:
         self._waiting = None
-        self.preset, self.next = preset, preset.config
-        self._note_used()
+        self.preset, self.next = preset, config
+        self.toggles.note_used(config)
         self.replaced.emit()
 
     def edit(self) -> None:
@@ -229,15 +223,12 @@ class Pipeline(QObject):
             return
         if session is not None:
             wanted = settings.found_again(wanted, session)
-        if preset in presets.names():
-            self.preset = presets.load(preset)
-        self.next = self._adopted = wanted
-        self._note_used()
-        self.replaced.emit()
+        self._adopted = wanted
+        self._replace(presets.load(preset) if preset in presets.names() else self.preset, wanted)
 
     def chosen(self, key: str) -> bool:
         """Whether a person chose what a setting shown is, and not a session that was opened."""
-        if self.value(key) in self._by_key[key].shipped():
+        if self.value(key) in settings.option(key).shipped():
             return True
         session = self.recorded or self._adopted
         return session is None or settings.get(session, key) != self.value(key)
@@ -251,37 +242,14 @@ class Pipeline(QObject):
             return
         self.running = None
         if self._waiting is not None:
-            self._take_preset(self._waiting)
+            self._replace(self._waiting, self._waiting.config)
         else:
             self.replaced.emit()
-
-    def prepare(self, left_s: int | None) -> None:
-        """A run is being prepared, for `left_s` seconds more (None: not known); 0: it is ready."""
-        text = "" if left_s == 0 else self.tr("not ready yet")
-        if left_s:
-            text = self.tr("ready in {0} s").format(left_s)
-        if text != self.ready_in:
-            self.ready_in = text
-            self.readiness_changed.emit()
 
     def not_taken(self, key: str) -> None:
         if self.running is not None and key in self._before:
             self.running = settings.replace(self.running, key, self._before.pop(key))
             self.changed.emit(key, self.value(key))
-
-    def toggle(self, key: str) -> Toggle:
-        return next(toggle for toggle in self.toggles if toggle.key == key)
-
-    def places(self) -> list[list[Toggle]]:
-        """The toggles by the place that they share, each place's acting one first."""
-        found: dict[int, list[Toggle]] = {}
-        for toggle in self.toggles:
-            found.setdefault(toggle.declared.place, []).append(toggle)
-        return [sorted(sharing, key=lambda t: t.idle is not None) for sharing in found.values()]
-
-    def _note_used(self) -> None:
-        for toggle in self.toggles:
-            toggle.note_used(self.next)
 
 
 def remembered(preset: str, parent: QObject) -> Pipeline:

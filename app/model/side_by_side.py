@@ -51,7 +51,7 @@ class SideBySide(QObject):
         before = configurations.before(session, self._playhead.n_frames, live)
         if before is not None:
             return before
-        acting = [sharing[0] for sharing in self._pipeline.places()]
+        acting = [sharing[0] for sharing in self._pipeline.toggles.places()]
         return next((t.other_side() for t in acting if t.unavailable_reason is None), None)
 
     def switch(self) -> None:

@@ -6,10 +6,11 @@ with the other settings (Gaussian selection for mixtures, lazy evaluation for a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from pipelines import config as settings
 from pipelines.config import Config, Option, Value
@@ -53,7 +54,7 @@ class Toggle:
 
     @property
     def ready_in(self) -> str:
-        return self._pipeline.ready_in
+        return self._pipeline.toggles.ready_in
 
     @property
     def unavailable_reason(self) -> str | None:
@@ -132,6 +133,39 @@ def toggle_keys() -> tuple[frozenset[str], ...]:
     )
 
 
-def toggles_of(pipeline: Pipeline) -> tuple[Toggle, ...]:
-    found = [Toggle(o, o.toggle, pipeline) for o in pipeline.options if o.toggle is not None]
-    return tuple(sorted(found, key=lambda toggle: toggle.declared.place))
+class Toggles(QObject):
+    """All toggles of a pipeline, in the order of their places."""
+
+    readiness_changed = Signal()
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
+        toggles = [Toggle(o, o.toggle, pipeline) for o in pipeline.options if o.toggle is not None]
+        self._by_key = {toggle.key: toggle for toggle in sorted(toggles, key=lambda toggle: toggle.declared.place)}
+        self.ready_in = ""  # When they act, while a run is being prepared
+
+    def __iter__(self) -> Iterator[Toggle]:
+        return iter(self._by_key.values())
+
+    def __getitem__(self, key: str) -> Toggle:
+        return self._by_key[key]
+
+    def places(self) -> list[list[Toggle]]:
+        """The toggles by the place that they share, each place's acting one first."""
+        by_place: dict[int, list[Toggle]] = {}
+        for toggle in self:
+            by_place.setdefault(toggle.declared.place, []).append(toggle)
+        return [sorted(sharing, key=lambda t: t.idle is not None) for sharing in by_place.values()]
+
+    def note_used(self, config: Config) -> None:
+        for toggle in self:
+            toggle.note_used(config)
+
+    def prepare(self, left_s: int | None) -> None:
+        """A run is being prepared, for `left_s` seconds more (None: not known); 0: it is ready."""
+        text = "" if left_s == 0 else tr("not ready yet")
+        if left_s:
+            text = tr("ready in {0} s").format(left_s)
+        if text != self.ready_in:
+            self.ready_in = text
+            self.readiness_changed.emit()

@@ -142,7 +142,7 @@ def _toggles(read: Read, preset: str, pairs: Mapping[frozenset[str], Effect]) ->
     line.adopt(settings.to_dict(read[-1][1]), preset)
     flipped = {key: frame for frame, key, *_ in _changes(read)}
     found = []
-    for toggle in (sharing[0] for sharing in line.places()):
+    for toggle in (sharing[0] for sharing in line.toggles.places()):
         if toggle.idle is None:
             does = text = toggle.text()
             if (frame := flipped.get(toggle.key)) is not None:

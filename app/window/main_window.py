@@ -164,7 +164,7 @@ class MainWindow(FirstWindow):
 
     def _connect(self) -> None:
         failures = self.playhead.failed, self.bookmarks.failed, self.layouts.refused, self.sound.failed
-        own = self.axis.windowed_changed, self.axis.baseline_changed, self.pipeline.readiness_changed
+        own = self.axis.windowed_changed, self.axis.baseline_changed, self.pipeline.toggles.readiness_changed
         models = self.undo, self.history, self.side_by_side, self.sound
         all_of_it = self.playhead.mode_changed, *(m.changed for m in (self.recorded_settings, self.runs, self.strip))
         settings = self.pipeline.changed, self.pipeline.replaced
@@ -317,8 +317,10 @@ class MainWindow(FirstWindow):
 
     def _on_live_change(self, key: str, _value: object) -> None:
         if self.side_by_side.active:
+            from pipelines import config
+
             text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
-            self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
+            self.status.show_message(text.format(self.tr(config.option(key).title)))
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """First to a question that waits; from a widget that is gone to none: Stop would be pressed after Run."""

@@ -110,11 +110,11 @@ def test_a_change_that_the_worker_refuses_waits_for_the_next_run(form, pipeline)
 
 def test_the_toggle_of_frames_says_what_it_does_now(pipeline):
     pipeline.set(SKIP_KEY, 3)
-    assert pipeline.toggle(SKIP_KEY).text() == "scores every 3rd, copy between"
+    assert pipeline.toggles[SKIP_KEY].text() == "scores every 3rd, copy between"
     pipeline.set("frames.rule", "conditional")
-    assert pipeline.toggle(SKIP_KEY).text() == "skips up to 2 in a row that are alike"
+    assert pipeline.toggles[SKIP_KEY].text() == "skips up to 2 in a row that are alike"
     for on, value in ((False, 1), (True, 3)):
-        pipeline.toggle(SKIP_KEY).set(on)
+        pipeline.toggles[SKIP_KEY].set(on)
         assert pipeline.value(SKIP_KEY) == value, "it goes back to the factor last used"
 
 
@@ -284,13 +284,13 @@ def test_switching_selection_on_selects_whatever_the_method(pipeline):
     pipeline.set(METHOD_KEY, "vq")
     pipeline.set("gmm.selection.codewords", 256)
     pipeline.set("gmm.selection.threshold", 2.5)
-    assert pipeline.toggle(SELECTION_KEY).text() == "off: all Gaussians"
-    pipeline.toggle(SELECTION_KEY).set(True)
-    assert pipeline.toggle(SELECTION_KEY).text() == "vq · 256 codewords · 2.5 shortlist radius"
+    assert pipeline.toggles[SELECTION_KEY].text() == "off: all Gaussians"
+    pipeline.toggles[SELECTION_KEY].set(True)
+    assert pipeline.toggles[SELECTION_KEY].text() == "vq · 256 codewords · 2.5 shortlist radius"
     pipeline.set(METHOD_KEY, "none")
-    assert pipeline.toggle(SELECTION_KEY).text() == "method none: all Gaussians"
-    pipeline.toggle(SELECTION_KEY).set(False)
-    pipeline.toggle(SELECTION_KEY).set(True)
+    assert pipeline.toggles[SELECTION_KEY].text() == "method none: all Gaussians"
+    pipeline.toggles[SELECTION_KEY].set(False)
+    pipeline.toggles[SELECTION_KEY].set(True)
     assert pipeline.value(METHOD_KEY) == "vq"
 
 

@@ -354,7 +354,7 @@ def test_a_demo_that_is_cancelled_meanwhile_leaves_neither_session(qtbot, waitin
     assert w.pages.currentWidget() is w.welcome
     assert Memory().sessions() == []
     assert path is not None
-    assert w.pipeline.ready_in == ""
+    assert w.pipeline.toggles.ready_in == ""
 
 
 def test_another_session_that_is_opened_meanwhile_stays(qtbot, waiting, finished):

@@ -27,19 +27,19 @@ def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeli
 
 
 def test_the_one_that_acts_is_shown_and_the_others_give_a_reason(pipeline):
-    first = [sharing[0].key for sharing in pipeline.places()]
+    first = [sharing[0].key for sharing in pipeline.toggles.places()]
     assert first == [SELECTION, SKIP]
-    assert pipeline.toggle(SELECTION).unavailable_reason is None
+    assert pipeline.toggles[SELECTION].unavailable_reason is None
     pipeline.set("model", "dnn")
-    assert [sharing[0].key for sharing in pipeline.places()] == [LAZY, SKIP]
-    why = pipeline.toggle(SELECTION).unavailable_reason
+    assert [sharing[0].key for sharing in pipeline.toggles.places()] == [LAZY, SKIP]
+    why = pipeline.toggles[SELECTION].unavailable_reason
     assert why == settings.unavailable_reason(pipeline.next, SELECTION)
     assert "ptm" in why
 
 
 def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survives_it(pipeline):
-    lazy = pipeline.toggle(LAZY)
-    pipeline.toggle(SELECTION).set(True)
+    lazy = pipeline.toggles[LAZY]
+    pipeline.toggles[SELECTION].set(True)
     pipeline.set("gmm.selection.top_n", 8)
     pipeline.set("model", "dnn")
     assert lazy.text() == "off: all outputs"
@@ -52,19 +52,19 @@ def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survive
     lazy.flip()
     assert pipeline.value(LAZY) == "active-ahead"
     pipeline.set("model", "ptm")
-    assert pipeline.places()[0][0].on
-    assert pipeline.toggle(SELECTION).text().startswith("top-n · 8")
+    assert pipeline.toggles.places()[0][0].on
+    assert pipeline.toggles[SELECTION].text().startswith("top-n · 8")
 
 
 def test_what_stands_in_the_way_of_switching_on_disables_the_switch(pipeline):
     pipeline.choose("dnn")
     pipeline.set("frames.rule", "multi-frame")
-    why = pipeline.toggle(LAZY).unavailable_reason
+    why = pipeline.toggles[LAZY].unavailable_reason
     assert why is not None
     assert "multi-frame" in why
-    assert pipeline.toggle(SKIP).unavailable_reason is None
+    assert pipeline.toggles[SKIP].unavailable_reason is None
     pipeline.set(SKIP, 2)
-    assert pipeline.toggle(SKIP).text() == "one pass of the net for 2 frames"
+    assert pipeline.toggles[SKIP].text() == "one pass of the net for 2 frames"
 
 
 def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, window):
@@ -125,7 +125,7 @@ def test_a_net_that_is_not_there_is_refused_in_a_sentence_and_the_old_one_kept(q
 
 
 def test_a_net_is_named_or_a_file_of_either_kind(qtbot, pipeline, tmp_path):
-    option = pipeline.option("dnn.net")
+    option = settings.option("dnn.net")
     assert "base" in option.shipped()
     for name in ("mine.safetensors", "mine.onnx", "mine.txt"):
         (tmp_path / name).write_bytes(b"")

@@ -210,7 +210,7 @@ class TopBar(QFrame):
         self.stop = self._button(actions["run.stop"], "stop", "text")
         self.recording = Recording()
 
-        self.toggles = [LiveToggle() for _ in pipeline.places()]
+        self.toggles = [LiveToggle() for _ in pipeline.toggles.places()]
 
         self.preset = PresetButton()
         self.device = styled(Elided(), 0.9, muted=True)
@@ -227,7 +227,7 @@ class TopBar(QFrame):
             margins=(14, 8, 16, 8),
         )
 
-        for changed in (pipeline.changed, pipeline.replaced, pipeline.readiness_changed):
+        for changed in (pipeline.changed, pipeline.replaced, pipeline.toggles.readiness_changed):
             changed.connect(lambda *_: self.refresh())
         self.refresh()
         self.show_desk(None)
@@ -242,7 +242,7 @@ class TopBar(QFrame):
 
     def refresh(self) -> None:
         line = self._pipeline
-        for widget, sharing in zip(self.toggles, line.places(), strict=True):
+        for widget, sharing in zip(self.toggles, line.toggles.places(), strict=True):
             widget.show_toggles(sharing)
         waiting = line.preset if self._of_lab else line.waiting
         self.preset.show_preset(line.preset_shown, waiting, line.differs())

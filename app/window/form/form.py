@@ -21,6 +21,7 @@ from app.model.pipeline import Pipeline
 from app.style.plain_text import Button, Elided, Label, ToolButton, Wrapped, describe, set_tip
 from app.style.stylesheet import restyle
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
+from pipelines import config as settings
 from pipelines.config import Option, Value
 from profiler.plain import counted
 
@@ -219,7 +220,7 @@ class PipelineForm(QFrame):
                 self._show_value(field)
 
     def _make(self, key: str) -> Field:
-        option = self.pipeline.option(key)
+        option = settings.option(key)
         layer = self.layers[option.layer]
         field = Field(option, layer)
         field.edited.connect(self.pipeline.set)
