@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pipelines.device.base import COMPUTE, COPY, Device
 from profiler.costs import Cost, Linear
@@ -21,6 +21,8 @@ from profiler.spans import Lane, NullLane, Recorder
 if TYPE_CHECKING:
     from torch import Tensor
     from torch._C import FunctionSchema
+
+Result = TypeVar("Result")
 
 UPLOAD = "transfer.to device"
 DOWNLOAD = "transfer.to host"
@@ -223,19 +225,21 @@ class DeviceWork:
             self.device.wait(event)
         self._since = self.now()
 
-    def at_once(self, work: Callable[[], object]) -> None:
-        """Do `work` on the compute stream and wait for it: what a block needs and has not, under a name of its own.
+    def at_once(self, work: Callable[[], Result]) -> Result:
+        """Do `work` on the compute stream, wait for it and return its result: what a block needs and has not, under a
+        name of its own.
 
         It is part of the wall time, as the words wait for it, and no stage's of scoring or search.
         """
         self._pause()
-        start = self.now()
-        self.device.run(COMPUTE, work)
+        start, results = self.now(), list[Result]()
+        self.device.run(COMPUTE, lambda: results.append(work()))
         self.device.wait(self.device.mark(COMPUTE))
         if self._launch is not None and self.timer.recording:
             _, first_frame, frames = self._launch
             self._lane.put(self._preparing, start, self.now(), first_frame, frames)
         self._since = self.now()
+        return results[0]
 
     def take_notices(self) -> list[str]:
         """New messages on the device for the user, each once."""

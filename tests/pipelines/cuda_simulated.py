@@ -239,7 +239,7 @@ def test_lists_that_are_too_short_grow_and_change_nothing(monkeypatch):
 
 
 def test_memory_that_runs_out_is_one_sentence(monkeypatch):
-    def full(self: object) -> None:
+    def full(self: object, short: object) -> None:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
 
     graph = random_graph(21, all_final=True)

@@ -13,7 +13,7 @@ from pipelines.search.device.cuda import history, kernel, layout
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.frontier import BLOCK_FRAMES
 from pipelines.search.graph.wfst import Graph, GraphError
-from profiler.arrays import I32
+from profiler.arrays import I32, I64, Array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -119,17 +119,61 @@ class Arrays:
         held = self._held(("states", "arcs", "source")), self._held(("numbers", *STATE, "books", "floats", "stamps"))
         _launch(kernel.search, self.batch, threads, [*held[0], _as_kernel_array(scores.float().contiguous()), *held[1]])
 
-    def trace(self, chosen: Tensor, known: Tensor, path: Tensor, counts: Tensor) -> None:
-        width = 32
-        held = self._held(("arcs", "source", *STATE, "books"))
-        blocks, given = -(-self.batch // width), map(_as_kernel_array, (chosen, known, path, counts))
-        _launch(history.trace, blocks, width, [*held, *given])
+    def tokens(self) -> tuple[Tensor, Tensor]:
+        """States int64 and costs f32 of the tokens of each utterance, [batch, most tokens]; infinite: none to count."""
+        import torch
 
-    def enlarge_lists(self) -> None:
-        """Make room for twice as many tokens, at most for all states."""
+        books, where = self.books_here.numpy(), self.device.where
+        pending = books[:, layout.PENDING] != 0
+        counts = np.where(pending, books[:, layout.M], books[:, layout.N])
+        most = max(int(counts.max()), 1)
+        touched = torch.from_numpy(pending).to(where).unsqueeze(1)
+        inside = torch.arange(most, device=where) < torch.from_numpy(counts).to(where).unsqueeze(1)
+        lists = self.lists[:, :, :most]
+        states = torch.where(touched, lists[:, layout.TOUCHED], lists[:, layout.STATE]).long().masked_fill_(~inside, 0)
+        order = self.keys.gather(1, states) >> 32
+        costs = (order ^ ((order >> 31) & layout.SIGN)).int().view(torch.float32)
+        limits = self.floats_here[:, layout.LIMIT].to(where, torch.float32).unsqueeze(1)
+        costs = costs.masked_fill(costs > limits, torch.inf)
+        costs = torch.where(touched, costs, lists[:, layout.COST].contiguous().view(torch.float32))
+        return states, costs.masked_fill_(~inside, torch.inf)
+
+    def best_tokens(self, final: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """State int32, cost f32 and completeness of the best tokens [batch]; of those that cost the same, the first
+        state's. `final`: in a final state, if one is; state -1: there is no token."""
+        import torch
+
+        states, costs = self.tokens()
+        total = costs + self.final[states] if final else costs
+        complete = torch.isfinite(total).any(1, keepdim=True)
+        total = torch.where(complete, total, costs)
+        least = total.amin(1, keepdim=True)
+        state = states.masked_fill(total > least, self.graph.n_states).amin(1)
+        state = torch.where(torch.isfinite(least[:, 0]), state, -1)
+        return state.int(), least[:, 0], complete[:, 0] & final
+
+    def paths(self, chosen: Tensor, known: Array, room: int) -> tuple[Array, Array]:
+        """`history.trace` from tokens in states `chosen` to entries `known`: at most `room` entries of each path, int32
+        [batch, most, 3], and the counts."""
+        import torch
+
+        width, where = 32, self.device.where
+        path = torch.empty((self.batch, room, 3), dtype=torch.int32, device=where)
+        counts = torch.empty((self.batch, 2), dtype=torch.int32, device=where)
+        held = self._held(("arcs", "source", *STATE, "books"))
+        given = chosen, torch.from_numpy(known).to(where), path, counts
+        _launch(history.trace, -(-self.batch // width), width, [*held, *map(_as_kernel_array, given)])
+        most = min(int(counts[:, 0].max()), room)
+        return path[:, :most].cpu().numpy(), counts.cpu().numpy()
+
+    def enlarge_lists(self, short: I64) -> None:
+        """Make room for twice as many tokens, at most for all states; the frame of utterances `short` begins anew."""
         room = self.lists.shape[2] - 1
         self.lists = _padded(self.lists, (0, min(2 * room, self.graph.n_states) - room))
         self._converted.clear()
+        # States that no list had room for hold a key.
+        for b in short.tolist():
+            self.keys[b].fill_(layout.FREE)
 
     def enlarge_history(self) -> None:
         """Make room for twice as many entries."""

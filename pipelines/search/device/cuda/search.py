@@ -6,7 +6,6 @@ room where a list was too short, and lets the kernel go on where it was. Words a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,8 +87,8 @@ class CudaUtterance:
         history = np.empty((len(self.path), 3), np.int32)
         history[:, 0] = np.arange(-1, len(history) - 1)
         history[:, 1:] = self.path[:, 1:]
-        found = self._tracer.words(history, len(history) - 1, int(books[layout.FRAME]))
-        return found, self._tracer.backpointers
+        words = self._tracer.words(history, len(history) - 1, int(books[layout.FRAME]))
+        return words, self._tracer.backpointers
 
     def take(self, newer: I32, met: bool) -> None:
         """Append `newer` entries of a trace, the last one first; `met`: it ended at `known`, else it is whole."""
@@ -108,8 +107,8 @@ class CudaUtterance:
         first = graph.states["first"][states].astype(np.int64)
         arcs = ranges(first, graph.states["epsilon"][states] - first)
         labels = np.append(graph.arcs["ilabel"][arcs], graph.states["loop_label"][states])
-        found = np.unique(labels)
-        return found[found > 0].astype(np.int64) - 1, len(labels)
+        different = np.unique(labels)
+        return different[different > 0].astype(np.int64) - 1, len(labels)
 
 
 class CudaSearch(BatchSearch):
@@ -183,34 +182,45 @@ class CudaSearch(BatchSearch):
             self._tell()
 
     def tokens(self, number: int) -> tuple[I32, F32]:
-        """State and cost of each token of an utterance that is alive."""
-        self._open()
-        states, costs = self._fetched(lambda: [column[number].cpu() for column in self._held()])
-        alive = costs.numpy() < np.inf
-        return states.numpy()[alive].astype(np.int32), costs.numpy()[alive]
+        """State and cost of each token of an utterance that is alive, after a frame or `prune`."""
+        here = self._work.at_once(lambda: [column[number].cpu() for column in self._arrays.tokens()])
+        states, costs = (column.numpy() for column in here)
+        alive = costs < np.inf
+        return states[alive].astype(np.int32), costs[alive]
 
     def trace(self, final: bool) -> _Best:
-        """The best token of each utterance (`final`: in a final state, if one is), whose path it then has."""
-        self._open()
-        if self._traced is None or self._traced[0] != final:
-            self._traced = final, self._best_paths(final)
-        return self._traced[1]
+        """The best token of each utterance (`final`: in a final state, if one is), whose path it then has.
 
-    def _open(self) -> None:
-        """Have the tokens before the first frame, which the first block makes otherwise."""
+        Those of all utterances are followed in one launch.
+        """
         if self.books[:, layout.OPENING].any():
-            self._without_frames()
+            self._without_frames()  # makes the tokens before the first frame
+        if self._traced is not None and self._traced[0] == final:
+            return self._traced[1]
+        arrays, work = self._arrays, self._work
+        known = np.array([one.known for one in self.utterances], np.int32)
+
+        def choose() -> tuple[Tensor, _Best]:
+            columns = arrays.best_tokens(final)
+            return columns[0], _Best(*(column.cpu().numpy() for column in columns))
+
+        chosen, best = work.at_once(choose)
+        while True:
+            paths, counts = work.at_once(partial(arrays.paths, chosen, known, self._path_room))
+            most = int(counts[:, 0].max())
+            if most <= self._path_room:
+                break
+            self._path_room = 2 * most
+        for b, one in enumerate(self.utterances):
+            if best.state[b] >= 0:
+                one.take(paths[b, : counts[b, 0]], bool(counts[b, 1]))
+        self._traced = final, best
+        return best
 
     def _without_frames(self) -> None:
         self.books[:, layout.LENGTH] = self.books[:, layout.NEXT] = 0
         with guarded(self._work.device), self._work.timer.silent():
-            self._passed(self._arrays.scores, 0, 0)
-
-    def _passed(self, scores: Tensor, first_frame: int, frames: int) -> None:
-        """Launch the kernel until no utterance wants more room."""
-        self._run(scores, first_frame, frames)
-        while self._made_room():
-            self._run(scores, first_frame, frames)
+            self._run(self._arrays.scores, 0, 0)
 
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
         """One block: up, over all its frames, and again from where a list was too short."""
@@ -222,25 +232,28 @@ class CudaSearch(BatchSearch):
                 arrays.scores_here.numpy()[:frames] = scores
                 work.upload(arrays.scores[:frames], arrays.scores_here[:frames], first_frame, frames)
                 scores = arrays.scores[:frames]
-            self._passed(scores, first_frame, frames)
+            self._run(scores, first_frame, frames)
         work.end_block(first_frame, frames)
 
     def _run(self, scores: Tensor, first_frame: int, frames: int) -> None:
-        """Launch the kernel, and wait for what the host has to know."""
+        """Launch the kernel and wait for what the host has to know, until no utterance wants more room."""
         work, arrays = self._work, self._arrays
         self._traced = None
-        work.upload(arrays.books, arrays.books_here, first_frame, frames)
-        work.then(COPY, COMPUTE)
-        step = partial(arrays.search, scores, self._threads)
-        before, parts = self.books.copy(), list[Part]()
-        work.work(self._ids["search.frames"], step, first_frame, frames, parts=parts)
-        work.then(COMPUTE, COPY)
-        work.download(arrays.books_here, arrays.books, first_frame, frames)
-        for name in ("floats", "stamps"):
-            work.download(getattr(arrays, f"{name}_here"), getattr(arrays, name), first_frame, frames, directly=True)
-        work.wait_for(work.mark(COPY), COPY)
-        if work.timer.recording and self.stamped:
-            parts += self._parts(before)
+        step, wanting = partial(arrays.search, scores, self._threads), True
+        while wanting:
+            work.upload(arrays.books, arrays.books_here, first_frame, frames)
+            work.then(COPY, COMPUTE)
+            before, parts = self.books.copy(), list[Part]()
+            work.work(self._ids["search.frames"], step, first_frame, frames, parts=parts)
+            work.then(COMPUTE, COPY)
+            work.download(arrays.books_here, arrays.books, first_frame, frames)
+            for name in ("floats", "stamps"):
+                here, there = getattr(arrays, f"{name}_here"), getattr(arrays, name)
+                work.download(here, there, first_frame, frames, directly=True)
+            work.wait_for(work.mark(COPY), COPY)
+            if work.timer.recording and self.stamped:
+                parts += self._parts(before)
+            wanting = self._made_room()
 
     def _parts(self, before: I64) -> list[Part]:
         """Where the kernel's time went since the books were `before`: of each phase the mean over the utterances."""
@@ -265,18 +278,12 @@ class CudaSearch(BatchSearch):
             self.books[b, layout.LENGTH] = 0
         short = status == layout.NEED_ROOM
         if short.any():
-            self._work.at_once(partial(self._enlarge_lists, np.flatnonzero(short)))
+            self._work.at_once(partial(self._arrays.enlarge_lists, np.flatnonzero(short)))
             self.books[short, layout.M] = 0
         full = np.flatnonzero(status == layout.NEED_HISTORY).tolist()
         for b in full:
             self._collect(b)
         return bool(short.any() or full)
-
-    def _enlarge_lists(self, short: I64) -> None:
-        self._arrays.enlarge_lists()
-        # The frame begins anew: states that no list had room for hold a key.
-        for b in short.tolist():
-            self._arrays.keys[b].fill_(layout.FREE)
 
     def _collect(self, b: int) -> None:
         """Drop history that no token leads to; enlarge it where more than half stays in use."""
@@ -285,8 +292,8 @@ class CudaSearch(BatchSearch):
         arrays, book = self._arrays, self.books[b]
         n, used, side = (int(book[which]) for which in (layout.N, layout.USED, layout.SIDE))
         row = layout.ENTRY + side
-        history, roots = self._fetched(lambda: [arrays.history[b, :used].cpu(), arrays.lists[b, row, :n].cpu()])
-        entries, tokens = history.numpy(), roots.numpy()
+        here = self._work.at_once(lambda: [arrays.history[b, :used].cpu(), arrays.lists[b, row, :n].cpu()])
+        entries, tokens = (column.numpy() for column in here)
         kept = collect_paths(entries, tokens)
         grows = 2 * (kept + int(book[layout.M])) > arrays.history.shape[1]
 
@@ -300,70 +307,6 @@ class CudaSearch(BatchSearch):
         book[layout.USED] = kept
         self.utterances[b].forget_path()
 
-    def _best_paths(self, final: bool) -> _Best:
-        """Best tokens and their paths, of all utterances in one launch."""
-        import torch
-
-        arrays, where = self._arrays, self._arrays.device.where
-        known = torch.tensor([one.known for one in self.utterances], dtype=torch.int32)
-        boxes: list[Tensor] = []
-
-        def choose() -> list[Tensor]:
-            boxes[:] = self._best(final)
-            return [column.cpu() for column in boxes]
-
-        state, cost, complete = (column.numpy() for column in self._fetched(choose))
-        while True:
-
-            def follow() -> list[Tensor]:
-                found = torch.empty((self.batch, self._path_room, 3), dtype=torch.int32, device=where)
-                counts = torch.empty((self.batch, 2), dtype=torch.int32, device=where)
-                arrays.trace(boxes[0], known.to(where), found, counts)
-                most = min(int(counts[:, 0].max()), self._path_room)
-                return [found[:, :most].cpu(), counts.cpu()]
-
-            found, counts = (column.numpy() for column in self._fetched(follow))
-            most = int(counts[:, 0].max())
-            if most <= self._path_room:
-                break
-            self._path_room = 2 * most
-        for b, one in enumerate(self.utterances):
-            if state[b] >= 0:
-                one.take(found[b, : counts[b, 0]], bool(counts[b, 1]))
-        return _Best(state, cost, complete)
-
-    def _held(self) -> tuple[Tensor, Tensor]:
-        """States int64 and costs f32 of the tokens of each utterance, [batch, most tokens]; infinite: none to count."""
-        import torch
-
-        arrays, books, where = self._arrays, self.books, self._arrays.device.where
-        pending = books[:, layout.PENDING] != 0
-        counts = np.where(pending, books[:, layout.M], books[:, layout.N])
-        most = max(int(counts.max()), 1)
-        touched = torch.from_numpy(pending).to(where).unsqueeze(1)
-        inside = torch.arange(most, device=where) < torch.from_numpy(counts).to(where).unsqueeze(1)
-        lists = arrays.lists[:, :, :most]
-        states = torch.where(touched, lists[:, layout.TOUCHED], lists[:, layout.STATE]).long().masked_fill_(~inside, 0)
-        order = arrays.keys.gather(1, states) >> 32
-        costs = (order ^ ((order >> 31) & layout.SIGN)).int().view(torch.float32)
-        limits = torch.from_numpy(self.floats[:, layout.LIMIT].astype(np.float32)).to(where).unsqueeze(1)
-        costs = costs.masked_fill(costs > limits, torch.inf)
-        costs = torch.where(touched, costs, lists[:, layout.COST].contiguous().view(torch.float32))
-        return states, costs.masked_fill_(~inside, torch.inf)
-
-    def _best(self, final: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """State, cost and completeness of the best tokens [batch]; of those that cost the same, the first state's."""
-        import torch
-
-        states, costs = self._held()
-        total = costs + self._arrays.final[states] if final else costs
-        complete = torch.isfinite(total).any(1, keepdim=True)
-        total = torch.where(complete, total, costs)
-        least = total.amin(1, keepdim=True)
-        state = states.masked_fill(total > least, self.graph.n_states).amin(1)
-        state = torch.where(torch.isfinite(least[:, 0]), state, -1)
-        return state.int(), least[:, 0], complete[:, 0] & final
-
     def _tell(self) -> None:
         """Let the next launches know the settings."""
         import torch
@@ -376,9 +319,3 @@ class CudaSearch(BatchSearch):
         )
         here = torch.tensor([float(number) for number in numbers], dtype=torch.float64)
         self._work.device.run(COMPUTE, lambda: self._arrays.numbers.copy_(here))
-
-    def _fetched(self, read: Callable[[], list[Tensor]]) -> list[Tensor]:
-        """What `read` returns, done on the compute stream."""
-        found: list[Tensor] = []
-        self._work.at_once(lambda: found.extend(read()))
-        return found
