@@ -186,7 +186,7 @@ class PixelItem(QGraphicsItem):
         plot.box.sigResized.connect(lambda *_: self.prepareGeometryChange())
 
     def boundingRect(self) -> QRectF:
-        width, height = self.plot.plot_size()
+        width, height = self.plot.plot_size
         return QRectF(0, 0, width, height)
 
     def x_of(self, second: float) -> float:

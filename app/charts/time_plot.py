@@ -52,14 +52,14 @@ class _Axis(pg.AxisItem):
         self.range = [mn, mx]
 
     def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str, scale: int) -> None:
-        whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
+        place = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
 
         def draw(into: QPainter) -> None:
             into.setFont(self._face)
             into.setPen(theme().color("muted"))
-            write(into, whole, flags, text)
+            write(into, place, flags, text)
 
-        self._stills.paint(painter, whole, text, draw, scale)
+        self._stills.paint(painter, place, text, draw, scale)
 
 
 class TimeAxisItem(_Axis):
@@ -73,14 +73,14 @@ class TimeAxisItem(_Axis):
     def _named(self) -> Iterator[tuple[float, float, NamedRange]]:
         """Left and right end in pixels of each range in view that has a name."""
         (first, last), width = self.range, self.size().width()
-        for one in self.time.named_ranges():
-            left, right = ((second - first) / (last - first) * width for second in one[:2])
+        for named in self.time.named_ranges():
+            left, right = ((second - first) / (last - first) * width for second in named[:2])
             if right >= 0 and left <= width:
                 left = max(left, 0.0)
-                yield left, max(min(right, width), left + BAR), one
+                yield left, max(min(right, width), left + BAR), named
 
     def names_at(self, x: float) -> str:
-        return "\n".join(one.name for left, right, one in self._named() if left - SNAP <= x <= right + SNAP)
+        return "\n".join(named.name for left, right, named in self._named() if left - SNAP <= x <= right + SNAP)
 
     def paint(
         self, p: QPainter, opt: QtWidgets.QStyleOptionGraphicsItem | None, widget: QtWidgets.QWidget | None = None
@@ -92,9 +92,9 @@ class TimeAxisItem(_Axis):
             half = text_width(text, LABEL_FONT) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), CENTRED, text, scale)
-        for left, right, one in self._named():
+        for left, right, named in self._named():
             bar = QRectF(round(left), 1, round(right - left), BAR)
-            if not one.outlined:
+            if not named.outlined:
                 p.fillRect(bar, theme().color("accent"))
                 # Where one begins within another, too.
                 p.fillRect(QRectF(bar.left(), 1, BAR - 1, 2 * BAR), theme().color("accent"))
@@ -142,7 +142,9 @@ class TimePlot(pg.GraphicsView):
         super().__init__(background=None)
         self.axis = axis
         self._followed: list[QMetaObject.Connection] = []
-        self._size, self._moving = (1, 1), QRegion()
+        self.columns = 1  # Pixels across the area
+        self.plot_size = (1, 1)  # Width and height of the area in pixels
+        self._moving = QRegion()
         self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
         self.mouse = QPointF()  # Where the mouse was seen last, in the area's pixels
@@ -156,17 +158,17 @@ class TimePlot(pg.GraphicsView):
         self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0)
         self.box.disableAutoRange()
         self.left, self.bottom = ValueAxisItem(), TimeAxisItem(axis)
-        whole = pg.GraphicsWidget()
-        grid = QtWidgets.QGraphicsGridLayout(whole)
+        central = pg.GraphicsWidget()
+        grid = QtWidgets.QGraphicsGridLayout(central)
         grid.setSpacing(0)
         grid.setContentsMargins(0, 0, MARGIN, 0)
         for item, row, column in ((self.left, 0, 0), (self.box, 0, 1), (self.bottom, 1, 1)):
             grid.addItem(item, row, column)
         grid.setColumnStretchFactor(1, 1)
         grid.setRowStretchFactor(0, 1)
-        self.setCentralItem(whole)
-        for one in (self.left, self.bottom):
-            one.linkToView(self.box)
+        self.setCentralItem(central)
+        for labels in (self.left, self.bottom):
+            labels.linkToView(self.box)
         self.setFrameShape(QtWidgets.QFrame.Shape.NoFrame)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the view has one
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
@@ -197,10 +199,6 @@ class TimePlot(pg.GraphicsView):
             self.viewport().update()
 
     @property
-    def columns(self) -> int:
-        return self._size[0]
-
-    @property
     def visible(self) -> tuple[float, float]:
         """First and last second drawn: the range in view, moved onto whole columns of pixels."""
         if self._visible_of != (self.axis.visible, self.columns):
@@ -208,9 +206,6 @@ class TimePlot(pg.GraphicsView):
             self._visible = number * width, (number + self.columns) * width
             self._visible_of = self.axis.visible, self.columns
         return self._visible
-
-    def plot_size(self) -> tuple[int, int]:
-        return self._size
 
     def second_at(self, at: QPointF) -> float:
         first, last = self.visible
@@ -233,10 +228,11 @@ class TimePlot(pg.GraphicsView):
         painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
-        whole = self.viewport().rect()
-        self._moving = QRegion(whole.adjusted(GUTTER, 0, 0, 0)) + whole.adjusted(0, whole.height() - TIME_LABELS, 0, 0)
+        rect = self.viewport().rect()
+        self._moving = QRegion(rect.adjusted(GUTTER, 0, 0, 0)) + rect.adjusted(0, rect.height() - TIME_LABELS, 0, 0)
         self.viewport().update()
-        self._size = max(1, round(self.box.width())), max(1, round(self.box.height()))
+        self.columns = max(1, round(self.box.width()))
+        self.plot_size = self.columns, max(1, round(self.box.height()))
         self.resized.emit()
         self.show_drawing()
 
@@ -270,10 +266,10 @@ class TimePlot(pg.GraphicsView):
         self.mouse, at = self._area_position(event), self._inside(event)
         if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
             self._drag(event, self._pressed, self.mouse)
-        self._hover(None if at is None else self.second_at(at))
+        self.hover(None if at is None else self.second_at(at))
 
     def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
-        """Plain left drag selects; Shift+left or middle drag pans."""
+        """Plain left drag selects, from and to what is near (Alt: anywhere); Shift+left or middle drag pans."""
         if self._dragged is None and (at - start).manhattanLength() < QtWidgets.QApplication.startDragDistance() / 2:
             return
         before, self._dragged = start if self._dragged is None else self._dragged, at
@@ -282,15 +278,12 @@ class TimePlot(pg.GraphicsView):
         if event.buttons() & Qt.MouseButton.MiddleButton or (left and shift):
             self.axis.pan(-(at.x() - before.x()) / self.columns)
         elif left:
+            first, last = self.visible
             free = bool(event.modifiers() & Qt.KeyboardModifier.AltModifier)
-            self.axis.select(*self._ends(self.second_at(start), self.second_at(at), free))
-
-    def _ends(self, start: float, end: float, free: bool) -> tuple[float, float]:
-        """The seconds that a drag from `start` to `end` selects; unless `free`, they snap to what is near."""
-        first, last = self.visible
-        reach = 0.0 if free else SNAP * (last - first) / self.columns
-        snapped = self.axis.snapped(start, reach), self.axis.snapped(end, reach)
-        return (start, end) if snapped[0] == snapped[1] else snapped
+            reach = 0.0 if free else SNAP * (last - first) / self.columns
+            ends = [self.second_at(start), self.second_at(at)]
+            snapped = [self.axis.snapped(end, reach) for end in ends]
+            self.axis.select(*(ends if snapped[0] == snapped[1] else snapped))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click clears the selection; other buttons do nothing."""
@@ -317,21 +310,19 @@ class TimePlot(pg.GraphicsView):
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
-        self.leave()
+        self.hover(None)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self.leave()
-
-    def leave(self) -> None:
-        self._hover(None)
+        self.hover(None)
 
     @property
     def hover_s(self) -> float | None:
         """Second under the mouse if it is in this plot; the crosshair is in all of them (`axis.hover`)."""
         return self.axis.hover if self._hovers else None
 
-    def _hover(self, second: float | None) -> None:
+    def hover(self, second: float | None) -> None:
+        """Show the crosshair at a second; None: the mouse has left, or something else is in its place."""
         if second is None and not self._hovers:
             return
         self._hovers = second is not None

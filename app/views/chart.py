@@ -62,7 +62,7 @@ class ChartView(View, Generic[Model]):
 
     def menu(self) -> QMenu:
         """The context menu, with what can be done with the time range; the box at the mouse makes room for it."""
-        self.plot.leave()
+        self.plot.hover(None)
         menu, selected = super().menu(), self.axis.selected
         menu.addSeparator()
         zoom = None if selected is None else partial(self.axis.set_visible, *selected)
@@ -148,4 +148,4 @@ def made_from(snapshot: Snapshot, plot: TimePlot) -> tuple[object, ...] | None:
     if not snapshot.moving or snapshot.reading is None:
         return None
     axis, (_, width) = plot.axis, column_grid(*plot.axis.visible, plot.columns)
-    return snapshot.session, snapshot.reading, snapshot.following, axis.selected, plot.plot_size(), width
+    return snapshot.session, snapshot.reading, snapshot.following, axis.selected, plot.plot_size, width

@@ -151,7 +151,7 @@ class CostView(ChartView[CostModel]):
             self.legend.set_remark("")
             return
         self._show_arms()
-        height = self.plot.plot_size()[1]
+        height = self.plot.plot_size[1]
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
         scale = model.scale

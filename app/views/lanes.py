@@ -82,7 +82,7 @@ class PanelsItem(RasterItem):
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn, in pixels from the top of the plot."""
-        width, height = self._plot.plot_size()
+        width, height = self._plot.plot_size
         # Headings take the same room everywhere, the curves share the rest.
         head = min(HEADING, height / max(1, len(panels)) / 2)
         each = (height - len(panels) * (head + 2)) / max(1, len(panels))
@@ -91,7 +91,7 @@ class PanelsItem(RasterItem):
 
     def set_model(self, model: LanesModel | None) -> None:
         panels = () if model is None else model.panels
-        height, rects = self._plot.plot_size()[1], self.panel_rects(panels)
+        height, rects = self._plot.plot_size[1], self.panel_rects(panels)
         y = height - np.array([[round(r.bottom()), round(r.top())] for r in rects]).ravel()
         self._edges.show_levels(y.astype(np.float64))
         if model is None or not panels:
@@ -244,7 +244,7 @@ class LanesView(ChartView[LanesModel]):
             self.headings.set_model(None)
             self.plot.set_ticks([])
             return
-        height = float(self.plot.plot_size()[1])
+        height = float(self.plot.plot_size[1])
         self.plot.set_height_range(0.0, height)
         labels = []
         for panel, rect in zip(model.panels, self.panels.panel_rects(model.panels), strict=True):

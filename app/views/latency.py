@@ -220,7 +220,7 @@ class LatencyView(ChartView[LatencyModel]):
         return super().events(snapshot) if streamed else ((), ())
 
     def show_model(self, model: LatencyModel | None) -> None:
-        height = self.plot.plot_size()[1]
+        height = self.plot.plot_size[1]
         band = min(self.overlay.band, height - LABEL - 1.0)
         if model is not None and model.words:
             free = max(height - band - LABEL, 1.0)

@@ -113,7 +113,7 @@ class TimelineView(ChartView[TimelineModel]):
             self.raster.show_nothing()
             self.plot.set_ticks(())
             return
-        height = float(self.plot.plot_size()[1])
+        height = float(self.plot.plot_size[1])
         self.plot.set_height_range(0.0, height)
         rects = self.names.lane_rects()
         lanes = zip(model.lanes, rects, strict=True)
@@ -271,7 +271,7 @@ class _Names(PixelItem):
 
     def lane_rects(self) -> list[QRectF]:
         lanes = 0 if self._model is None else len(self._model.lanes)
-        width, height = self.plot.plot_size()
+        width, height = self.plot.plot_size
         tops = [round(n * height / max(1, lanes)) for n in range(lanes + 1)]
         return [QRectF(0, top, width, max(2, after - top - GAP)) for top, after in pairwise(tops)]
 

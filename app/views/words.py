@@ -185,7 +185,7 @@ class WordsView(ChartView[WordsModel]):
     def show_model(self, model: WordsModel | None) -> None:
         self.spoken.set_model(model)
         sound, words = self.spoken.areas()
-        height = float(self.plot.plot_size()[1])
+        height = float(self.plot.plot_size[1])
         self.plot.set_height_range(0.0, height)
         share = WAVE_SHARE if self.with_spectrogram and model is not None else 1.0
         wave = QRectF(sound.left(), sound.top(), sound.width(), round(share * sound.height()))

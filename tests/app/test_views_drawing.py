@@ -118,7 +118,7 @@ def test_the_stack_has_the_colours_of_its_categories(desk):
         set_theme(name)
         settle()
         picture, model = pixels(desk.cost.plot), desk.cost.model()
-        data = desk.cost.plot.plot_size()[1] - desk.cost.overlay.band
+        data = desk.cost.plot.plot_size[1] - desk.cost.overlay.band
         compute = model.scale.place(model.mean_ms[:, 0]).sum() * data
         assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
         assert amount(picture, tokens.category["transfer"]) == 0
@@ -236,7 +236,7 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk):
     desk.playhead.go_live()
     settle()
     item, plot = desk.cost.labels, desk.cost.plot
-    drawn = QImage(*plot.plot_size(), QImage.Format.Format_ARGB32)
+    drawn = QImage(*plot.plot_size, QImage.Format.Format_ARGB32)
     drawn.fill(Qt.GlobalColor.transparent)
     with QPainter(drawn) as painter:
         item.paint_pixels(painter, item.boundingRect())
@@ -250,7 +250,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(desk):
     """There is none at the left end itself, nor where they would be too many."""
     overlay, plot = desk.work.overlay, desk.work.plot
     look(desk.axis, 0.0, 20.0)
-    wide, (first, last) = plot.plot_size()[0], plot.visible
+    wide, (first, last) = plot.plot_size[0], plot.visible
     overlay.set_events((), ())
     nothing = pixels_of(plot)
     frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
