@@ -141,10 +141,10 @@ def test_a_picture_of_the_window_has_what_the_window_shows_and_remembers(qtbot, 
     for on in (False, True):
         assert w.desk.views["words"].with_spectrogram is on
         dialog = open_picture(w)
-        assert dialog.wanted().spectrogram is on
+        assert dialog.choices.wanted().spectrogram is on
         assert dialog.command.full.endswith(" --spectrogram") is on
-        dialog.views["words"].setChecked(False)
-        assert not dialog.wanted().spectrogram
+        dialog.choices.views["words"].setChecked(False)
+        assert not dialog.choices.wanted().spectrogram
         dialog.close()
         if not on:
             w.actions_.trigger("speech.spectrogram")
