@@ -116,7 +116,7 @@ class Sample:
 
     def _settle(self) -> None:
         """Wait until the writer's thread has taken everything (it looks every 45 ms)."""
-        wait_until(lambda: self.lane.waiting == 0 and self.writer._commands.empty())
+        wait_until(lambda: self.lane.waiting == 0 and self.writer._rounds._commands.empty())
         time.sleep(0.1)  # one more round: what was taken may not be committed yet
 
     def _toggles(self, frame: int) -> None:

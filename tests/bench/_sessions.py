@@ -62,8 +62,8 @@ class Stepped(SessionWriter):
         self._clock_s = self._checkpointed_s = 0.0
         writer.time = SimpleNamespace(monotonic=lambda: self._clock_s)  # type: ignore[assignment]
         super().__init__(path, recorder, meta)
-        self._wake = SimpleNamespace(wait=self._wait, set=lambda: self._steps.put(False))  # type: ignore[assignment]
-        self._checkpointer.stop()
+        self._rounds._wake = SimpleNamespace(wait=self._wait, set=lambda: self._steps.put(False))  # type: ignore[assignment]
+        self._rounds._checkpointer.stop()
         self._beside = sqlite3.connect(path, isolation_level=None)
 
     def step(self, now_s: float) -> None:
@@ -175,5 +175,5 @@ def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
 
 
 def taken(pipeline: Pipeline, lane: Any) -> None:
-    while lane.waiting or not pipeline.writer._commands.empty():
+    while lane.waiting or not pipeline.writer._rounds._commands.empty():
         time.sleep(0.005)

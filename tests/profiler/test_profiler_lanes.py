@@ -18,7 +18,7 @@ from profiler.recording.kernel_spans import put as kernel_put
 from profiler.recording.lanes import RING_RECORDS, Lane, NullLane
 from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
+from profiler.session.writer import Rounds, SessionWriter
 from profiler.spans import Recorder
 from tests.each import each
 from tests.fake_clock import FakeClock
@@ -234,15 +234,15 @@ def test_a_kernel_records_while_the_consumer_takes():
 
 def test_a_stalled_writer_drops_and_counts(tmp_path, monkeypatch):
     stalled, go_on = threading.Event(), threading.Event()
-    flush = SessionWriter._flush
+    flush = Rounds._flush
 
-    def slow(writer: SessionWriter) -> None:
-        flush(writer)
-        if writer.recorder.lanes:
+    def slow(rounds: Rounds) -> None:
+        flush(rounds)
+        if rounds._recorder.lanes:
             stalled.set()
             assert go_on.wait(JOIN_S)
 
-    monkeypatch.setattr(SessionWriter, "_flush", slow)
+    monkeypatch.setattr(Rounds, "_flush", slow)
     recorder, path = Recorder(), tmp_path / "stalled.asrs"
     stage = recorder.stage("a", "search")
     with SessionWriter(path, recorder, {}) as writer:

@@ -199,8 +199,8 @@ def put_until_failed(writer: SessionWriter) -> None:
 
 def test_a_full_disk_stops_the_file_not_the_program(tmp_path):
     writer = SessionWriter(tmp_path / "s.asrs", Recorder(), {})
-    pages = writer._connection.execute("PRAGMA page_count").fetchone()[0]
-    writer._connection.execute(f"PRAGMA max_page_count = {pages + 40}")
+    pages = writer._rounds._connection.execute("PRAGMA page_count").fetchone()[0]
+    writer._rounds._connection.execute(f"PRAGMA max_page_count = {pages + 40}")
     put_until_failed(writer)
     first = writer.failed
     assert "the disk is full" in str(first)

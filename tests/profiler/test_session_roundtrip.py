@@ -103,7 +103,7 @@ def test_any_spans_survive_the_file(lanes, blocks):
                 for j, (stage, start, duration, *rest) in enumerate(rows):
                     lane.put(stage, start, start + duration, *rest)
                     if i == 0 and j % (blocks * 10) == 0:
-                        writer._wake.set()
+                        writer._rounds._wake.set()
         with Session.open(path) as session:
             for lane, rows in zip(made, lanes, strict=True):
                 got = session.spans[session.spans["lane"] == lane.id]
@@ -121,18 +121,18 @@ def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path):
 
 def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path, monkeypatch):
     writer, _, _ = writer_of(tmp_path / "live.asrs")
-    session, say = Session.open(writer.path), writer._say
+    session, put = Session.open(writer.path), writer._rounds.put
     rows = "SELECT (SELECT count(*) FROM utterance) + (SELECT count(*) FROM peaks)"
 
-    def written_at_once(*statement: object) -> None:
-        say(*statement)
+    def written_at_once(*command: object) -> None:
+        put(*command)
         stored.append(len(stored) + 1)
         with closing(sqlite3.connect(writer.path)) as connection:
             wait_until(lambda: connection.execute(rows).fetchone() == (len(stored),))
         session.refresh()
 
     stored: list[int] = []
-    monkeypatch.setattr(writer, "_say", written_at_once)
+    monkeypatch.setattr(writer._rounds, "put", written_at_once)
     for _ in range(2):
         writer.utterance("a", "a.wav", 0, 3, 0.03, None, np.ones((3, 2), np.int8))
     assert [len(utterance.peaks) for utterance in session.utterances] == [3, 3]

@@ -196,6 +196,16 @@ class Tables:
     def execute(self, statement: str, values: Sequence[Any]) -> None:
         self.round.execute(statement, [next(self._revision) if value is REVISION else value for value in values])
 
+    def insert(self, table: str, row: Mapping[str, Any]) -> None:
+        statement = f"INSERT INTO {table}({', '.join(row)}) VALUES({', '.join('?' * len(row))})"
+        self.execute(statement, [_to_column(value) for value in row.values()])
+
+    def update(self, table: str, number: int, changes: Mapping[str, Any]) -> None:
+        """Change columns of a row, which gets the next revision."""
+        columns = ", ".join(f"{column}=?" for column in changes)
+        values = [REVISION, *map(_to_column, changes.values()), number]
+        self.execute(f"UPDATE {table} SET revision=?, {columns} WHERE id=?", values)
+
     def keep_partial(self, utterance: int, hypothesis: str, words: list[Word]) -> None:
         self._partials[utterance] = hypothesis, words
 
@@ -246,7 +256,7 @@ def to_json(value: object) -> str:
         return msgspec.json.encode(_as_text(value), enc_hook=_encode_other).decode()
 
 
-def to_column(value: object) -> Any:
+def _to_column(value: object) -> Any:
     if isinstance(value, str):
         return text(value)
     return value.item() if isinstance(value, np.generic) else value
