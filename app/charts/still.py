@@ -1,8 +1,8 @@
 """A plot that stands still (labs, roofline): pyqtgraph's items and axes, built afresh for each size and theme.
 
-Everything lies in pixels of the widget: so do hatches, ends of intervals and texts, and what lies on what is known
-while it is built. A plot places its values on its axes itself, which may be logarithmic, of categories, or lying.
-Nothing is zoomed or dragged, so it can stand in a scroll area.
+Everything lies in pixels of the widget: hatches, ends of intervals and texts, too. So it is known during the drawing
+what lies on what. A plot places its values on its axes itself, which may be logarithmic, of categories, or lying.
+Nothing is zoomed or dragged, so the plot can stand in a scroll area.
 """
 
 import math
@@ -130,10 +130,10 @@ class Canvas:
     def intervals(self, lines: Sequence[QLineF], pen: QtGui.QPen, beam: float = 0.0) -> None:
         """Intervals, upright or level, with ends `beam` pixels wide."""
         for upright in (True, False):
-            those = [line for line in lines if (line.dx() == 0) is upright]
-            if those:
-                x, y = _arrays([line.center() for line in those])
-                length = np.array([line.length() for line in those])
+            parallel = [line for line in lines if (line.dx() == 0) is upright]
+            if parallel:
+                x, y = _arrays([line.center() for line in parallel])
+                length = np.array([line.length() for line in parallel])
                 along = {"height": length} if upright else {"width": length}
                 self._add(pg.ErrorBarItem(x=x, y=y, beam=beam, pen=pen, **along))
 

@@ -127,9 +127,9 @@ class CurrentRun(QObject):
 
             self._stand_in = stand_in
             if self._follow(str(stand_in)) and (session := self._playhead.session) is not None:
-                known = provenance_of(session)
+                origin = provenance_of(session)
                 text = self.tr("Recorded on {0} on {1}; your machine is being measured, and your run takes over.")
-                self.set_up.lead = text.format(known["recorded"], known["machine"])
+                self.set_up.lead = text.format(origin["recorded"], origin["machine"])
 
     @property
     def is_shown(self) -> bool:
@@ -232,11 +232,11 @@ class CurrentRun(QObject):
         """Remove the session of a run that failed before its first frame; whether it was one."""
         from app.model.provenance import remove_if_empty  # not before the window has been painted
 
-        there = self.is_shown
-        if path is None or (there and self._playhead.n_frames) or not remove_if_empty(Path(path)):
+        is_shown = self.is_shown
+        if path is None or (is_shown and self._playhead.n_frames) or not remove_if_empty(Path(path)):
             return False
         self._memory.forget_session(Path(path))
-        if there:
+        if is_shown:
             self._playhead.close()
         return True
 

@@ -20,12 +20,12 @@ def missing_file(config: Config, key: str | None = None) -> str | None:
         if not option.names_in or key not in (None, option.key):
             continue
         value, names = str(settings.get(config, option.key)), option.shipped()
-        there = value.endswith(option.suffixes) and Path(value).expanduser().is_file()
+        exists = value.endswith(option.suffixes) and Path(value).expanduser().is_file()
         idle = key is None and settings.unavailable_reason(config, option.key) is not None
-        if not (value in (*names, option.default) or there or idle):
-            known, ends = ", ".join(names) or "none", " or ".join(filter(None, option.suffixes))
+        if not (value in (*names, option.default) or exists or idle):
+            shipped, ends = ", ".join(names) or "none", " or ".join(filter(None, option.suffixes))
             return (
-                f"{option.key}: there is no file {value!r}; {known} came with the program, and any other is "
+                f"{option.key}: there is no file {value!r}; {shipped} came with the program, and any other is "
                 f"the path of a {ends} file."
             )
     return None

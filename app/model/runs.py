@@ -53,8 +53,8 @@ class NextRun(QObject):
         """Decode ``audio`` from the next run on; returns whether loop and pace were the demo's and are set back."""
         self.audio = audio
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
-        now = self._pipeline.next
-        like_demo = all(settings.get(now, key) == value for key, value in COURSE_OF_DEMO.items())
+        config = self._pipeline.next
+        like_demo = all(settings.get(config, key) == value for key, value in COURSE_OF_DEMO.items())
         leaves_demo = self._leaves_demo = like_demo and not audio.bundled
         self.changed.emit()
         return leaves_demo
@@ -115,8 +115,8 @@ class Runs(QObject):
         current.ended.connect(self.question_dropped)
         current.ended.connect(self.next.leave_demo)
         current.finished.connect(self._on_finished)
-        for gone in (current.control.failed, current.control.died):
-            gone.connect(self._forget_after)
+        for fault in (current.control.failed, current.control.died):
+            fault.connect(self._forget_after)
         self.next.changed.connect(self._on_chosen)
 
     def unavailable_reason(self) -> str | None:
@@ -154,8 +154,8 @@ class Runs(QObject):
         return why is None
 
     def _start(self) -> None:
-        there = self.next.elsewhere
-        audio = self.next.audio if there is None else there.audio
+        elsewhere = self.next.elsewhere
+        audio = self.next.audio if elsewhere is None else elsewhere.audio
         if audio is None or not self._may_start():
             return
         config, name = self._pipeline.next, self._pipeline.preset.name
@@ -170,7 +170,7 @@ class Runs(QObject):
         self._last_audio = self.next.audio
         self.begun.emit()
         self.current.start(
-            self._worker if there is None else (*ON_HOST, there.host),
+            self._worker if elsewhere is None else (*ON_HOST, elsewhere.host),
             config,
             RunRequest(
                 config=settings.to_dict(config),
@@ -185,24 +185,23 @@ class Runs(QObject):
 
     def choose_preset(self, name: str, *, demo: bool = False) -> None:
         """Take a preset, or run the demo with it; during a run, ask whether it begins now or waits for the next one."""
-        if not self.control.busy:
-            if demo:
-                self.demo(name)
-            else:
-                self._pipeline.choose(name)
-            return
-        demo = demo or self.next.is_demo
+        busy = self.control.busy
+        demo = demo or (busy and self.next.is_demo)
 
-        def start() -> None:
+        def take() -> None:
             if demo:
                 self.demo(name)
-            else:
-                self._pipeline.choose(name)
+                return
+            self._pipeline.choose(name)
+            if busy:
                 self.start()
 
+        if not busy:
+            take()
+            return
         text = self.tr("Stop this run and start “{0}”, or use it for the next run?")
         answers = {
-            self.tr("Finish this run and start"): partial(self.finish_then, start),
+            self.tr("Finish this run and start"): partial(self.finish_then, take),
             self.tr("For the next run"): partial(self._pipeline.choose, name),
             self.tr("Cancel"): None,
         }

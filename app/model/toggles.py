@@ -27,7 +27,7 @@ tr = partial(QCoreApplication.translate, "toggles")
 
 
 class Toggle:
-    """One of them, over the settings of a pipeline."""
+    """A toggle over the settings of a pipeline."""
 
     def __init__(self, option: Option, declared: Declared, pipeline: Pipeline) -> None:
         self.key, self.declared = option.key, declared
@@ -127,9 +127,9 @@ def toggle_keys() -> tuple[frozenset[str], ...]:
     """For each toggle the settings that flipping it may change."""
     options = settings.options()
     return tuple(
-        frozenset({one.key, *(o.key for o in options if o.switched_by == one.key and o.type == "choice")})
-        for one in options
-        if one.toggle is not None
+        frozenset({option.key, *(o.key for o in options if o.switched_by == option.key and o.type == "choice")})
+        for option in options
+        if option.toggle is not None
     )
 
 
