@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     sweep = _sweep(arguments)
     from pipelines.experiments.sweep.folder import opened
     from pipelines.experiments.sweep.home import Cluster, Home
+    from pipelines.experiments.sweep.running import StudyRun
     from pipelines.experiments.sweep.study import Study, plan_grid
     from pipelines.experiments.sweep.trial import write_json
     from profiler.files.paths import new_session_path
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 progress(stage, fraction)
 
             try:
-                study.run(engine, wanted, report, stop.requested)
+                StudyRun(study, engine, report, stop.requested).run(wanted)
                 status = 0
             except Cancelled:
                 status = stop.status

@@ -13,7 +13,7 @@ import assets
 from app.cli import _output
 from app.cli import sweep as verb
 from app.model.study import REPORT
-from pipelines.experiments.sweep.study import Study
+from pipelines.experiments.sweep.running import StudyRun
 from profiler.errors import Cancelled
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")
@@ -100,7 +100,7 @@ def test_a_stopped_sweep_reports_what_there_is(tmp_path, monkeypatch):
     def stopped(*_: object) -> None:
         raise Cancelled
 
-    monkeypatch.setattr(Study, "run", stopped)
+    monkeypatch.setattr(StudyRun, "run", stopped)
     done = here("sweep", *OVER, "--out", tmp_path / "study", "--json")
     assert done.returncode == 130
     assert json.loads(done.stdout)["trials"] == []

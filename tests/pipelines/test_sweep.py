@@ -24,6 +24,7 @@ from pipelines.experiments.sweep import space
 from pipelines.experiments.sweep.folder import Sweep
 from pipelines.experiments.sweep.home import Cluster, Home
 from pipelines.experiments.sweep.judge import Confirmed
+from pipelines.experiments.sweep.running import StudyRun
 from pipelines.experiments.sweep.space import Point, dominates, front, possible
 from pipelines.experiments.sweep.study import Study, plan_grid
 from pipelines.run.playlist import Item
@@ -67,7 +68,7 @@ def swept(
 ) -> Study:
     with folders.opened(place / "study", sweep) as storage:
         study = Study(place / "study", sweep, storage)
-        study.run(engine or Home(), plan_grid(study, trials), progress, lambda: cancelled)
+        StudyRun(study, engine or Home(), progress, lambda: cancelled).run(plan_grid(study, trials))
         return study
 
 
@@ -121,7 +122,7 @@ def test_a_range_is_sampled_no_settings_are_tried_twice_and_all_can_be_confirmed
     chosen = [tuple(one.chosen.values()) for one in study.trials()]
     assert len(chosen) == len(set(chosen)) == 9
     assert all(8 <= beam <= 13 and block in range(8, 17) for beam, block in chosen)
-    study.confirm(Home(), lambda *_: None, lambda: False, everything=True)
+    StudyRun(study, Home(), lambda *_: None, lambda: False).confirm(everything=True)
     assert len(study.confirmations) == 9
     for one in study.trials():
         low, high = study.confirmations[one.number].ci95

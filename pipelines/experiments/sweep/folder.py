@@ -19,7 +19,7 @@ import msgspec
 
 from pipelines import config as settings
 from pipelines.config import Config, Value
-from pipelines.experiments.sweep.judge import Failed, Figures
+from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Failed, Figures
 from pipelines.experiments.sweep.space import Axis, Choice, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
@@ -120,6 +120,9 @@ def _distribution(axis: Axis) -> BaseDistribution:
     return IntDistribution(int(axis.low), int(axis.high)) if axis.whole else FloatDistribution(axis.low, axis.high)
 
 
+CONFIRM_REPEATS: Final = 10  # Enough to find 5 % (tests/bench/ab_validation.py)
+Commands = Mapping[str, Sequence[str]]
+"""Those of a trial by name; each writes its session into the folder of the attempt."""
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
@@ -166,9 +169,20 @@ class Sweep:
             audio={item.name: f"{digests[item.path]} {item.part} {item.reference}" for item in self.items},
         )
 
-    def assigned(self, option: str, chosen: Mapping[str, Value]) -> list[str]:
-        """`chosen` as words of the command line, each after `option`."""
-        return [word for key, each in chosen.items() for word in (option, f"{key}={settings.value_text(each)}")]
+    def runs(self, chosen: Mapping[str, Value]) -> Commands:
+        """A run with the settings `chosen` between two of the reference."""
+        run = [*self.program, "run", *self.words, "--repeat", str(self.repeat)]
+        return {BEFORE: run, TRIED: [*run, *_assigned("--set", chosen)], AFTER: run}
+
+    def comparison(self, chosen: Mapping[str, Value]) -> Commands:
+        """The settings `chosen` and the reference in turns."""
+        words = [*self.program, "ab", *self.words, "--repeat", str(CONFIRM_REPEATS)]
+        return {AB: [*words, *_assigned("--b", chosen)]}
+
+
+def _assigned(option: str, chosen: Mapping[str, Value]) -> list[str]:
+    """`chosen` as words of the command line, each after `option`."""
+    return [word for key, each in chosen.items() for word in (option, f"{key}={settings.value_text(each)}")]
 
 
 @contextlib.contextmanager

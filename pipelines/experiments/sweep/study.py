@@ -5,20 +5,14 @@
     trials/7-1/       the first attempt of trial 7: the session of the run and of the reference before and after it
     confirmed/7-1/    trial 7 and the reference in turns
 
-A trial counts once `result.json` is in its folder. What was running when the process ended is run again, the rest is
-read. Only one process works on a study at a time.
+Only one process works on a study at a time (`running`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
-import math
-import os
-import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,31 +20,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from pipelines import config as settings
-from pipelines.config import ConfigError, Value
-from pipelines.experiments.sweep import judge, space, trial
+from pipelines.config import Value
+from pipelines.experiments.sweep import judge, space
 from pipelines.experiments.sweep.folder import FAILURE, FIGURES, Sweep
-from pipelines.experiments.sweep.home import Engine
-from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
-from pipelines.experiments.sweep.space import Choice, Point, front, possible, touches
+from pipelines.experiments.sweep.judge import BEFORE, Confirmed, Failed, Figures
+from pipelines.experiments.sweep.space import Choice, Point, front, touches
 from profiler.errors import BadInput
 from profiler.files import paths
-from profiler.files.inputs import InputError, read_struct
-from profiler.files.paths import demand_room
-from profiler.plain import duration_text
 
 if TYPE_CHECKING:
     import optuna
 
-    from pipelines.run.recogniser import Progress
-
-ATTEMPTS: Final = 3  # How often a trial is tried whose reference drifts, or whose process is killed
-CONFIRM_REPEATS: Final = 10  # Enough to find 5 % (tests/bench/ab_validation.py)
-LEAST_FREE: Final = 100_000_000  # Bytes that must be free on the disk of the study for the next trial
-MOST_COPIES: Final = 50  # The sweep ends after that many suggestions in a row that were tried already
 LEAST_FOR_IMPORTANCE: Final = 10  # Trials: PED-ANOVA looks at the best tenth
-Commands = Mapping[str, Sequence[str]]
-"""Those of a plan by name; each writes its session into the folder of the attempt."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +53,6 @@ class Study:
     sweep: Sweep
     storage: optuna.Study
     confirmations: dict[int, Confirmed | Failed] = field(default_factory=dict)
-
-    def run(self, engine: Engine, wanted: int, progress: Progress, cancelled: Callable[[], bool]) -> None:
-        """Try settings until `wanted` trials have ended, then confirm the front. Raises Cancelled."""
-        try:
-            self._try(engine, wanted, progress, cancelled)
-            self.confirm(engine, progress, cancelled)
-        finally:
-            engine.close()
 
     def trials(self) -> list[Trial]:
         """The trials that have ended, without those whose settings were tried before."""
@@ -145,33 +118,11 @@ class Study:
 
         return self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
 
-    def _try(self, engine: Engine, wanted: int, progress: Progress, cancelled: Callable[[], bool]) -> None:
-        import optuna
-
-        left = [optuna.trial.Trial(self.storage, one._trial_id) for one in self.unfinished()]
-        running: dict[Path, optuna.trial.Trial] = {}
-        copies = 0
-        while True:
-            self._report(progress, len(self.trials()), wanted, engine.slots)
-            while len(running) < engine.slots and copies < MOST_COPIES:
-                if not left and len(self.trials()) + len(running) >= wanted:
-                    break
-                one = left.pop(0) if left else self.storage.ask()
-                copies = copies + 1 if self._copied(one) else 0
-                if not copies and (folder := self._started(engine, one)) is not None:
-                    running[folder] = one
-            if not running:
-                return
-            folder = engine.wait(cancelled)
-            one = running.pop(folder)
-            if (next_folder := self._ended(engine, one, folder)) is not None:
-                running[next_folder] = one
-
-    def _copied(self, one: optuna.trial.Trial) -> bool:
+    def ended_as_copy(self, one: optuna.trial.Trial) -> bool:
         """Whether an earlier trial has the settings of `one`, which then ends with the same values."""
         from optuna.trial import TrialState
 
-        chosen = self._chosen(one)
+        chosen = self.chosen(one)
         earlier = self.storage.get_trials(deepcopy=False)[: one.number]
         same = next((other for other in earlier if space.shortened(other.params) == chosen), None)
         if same is None:
@@ -184,7 +135,7 @@ class Study:
             self.storage.tell(one, same.values)
         return True
 
-    def _chosen(self, one: optuna.trial.Trial) -> dict[str, Value]:
+    def chosen(self, one: optuna.trial.Trial) -> dict[str, Value]:
         """The settings of a trial, suggested by the sampler where they are not known yet."""
         params: dict[str, Value] = {}
         for axis in self.sweep.axes:
@@ -198,118 +149,22 @@ class Study:
                 params[axis.key] = one.suggest_float(axis.key, axis.low, axis.high)
         return space.shortened(params)
 
-    def _started(self, engine: Engine, one: optuna.trial.Trial) -> Path | None:
-        """The folder in which `one` runs now; None where it ends at once."""
-        chosen = self._chosen(one)
-        try:
-            settings.check(settings.assign(self.sweep.reference, chosen))
-        except ConfigError as problem:
-            self._tell_failure(one, Failed(str(problem)))
-            return None
-        folder, done = self._begun(engine, "trials", one.number, self._runs(chosen))
-        return self._ended(engine, one, folder) if done else folder
-
-    def _runs(self, chosen: Mapping[str, Value]) -> Commands:
-        run = [*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)]
-        return {BEFORE: run, TRIED: [*run, *self.sweep.assigned("--set", chosen)], AFTER: run}
-
-    def _ended(self, engine: Engine, one: optuna.trial.Trial, folder: Path) -> Path | None:
-        """Keep what came of an attempt; the folder of the next one where it is repeated."""
-        outcome = judge.judged(folder, self._reference_words())
-        if isinstance(outcome, Figures):
-            missing = [name for name in self.sweep.objectives if outcome.objective(name) is None]
-            if not missing:
-                self._tell(one, outcome)
-                return None
-            outcome = Failed(f"The run has no {missing[0]}.")
-        if self._repeats("trials", one.number, folder, outcome):
-            return self._attempt(engine, "trials", one.number, self._runs(self._chosen(one)))
-        self._tell_failure(one, outcome)
-        return None
-
-    def _tell(self, one: optuna.trial.Trial, figures: Figures) -> None:
-        one.set_user_attr(FIGURES, msgspec.to_builtins(figures))
-        known = self.storage.get_trials(deepcopy=False)[one.number].constraints
-        for constraint in self.sweep.constraints:
-            if (value := figures.measured(constraint.name)) is not None and constraint.name not in known:
-                one.set_constraint(constraint.name, constraint.excess(value))
-        self.storage.tell(one, [figures.objective(name) or 0.0 for name in self.sweep.objectives])
-
-    def _tell_failure(self, one: optuna.trial.Trial, failed: Failed) -> None:
+    def tell(self, one: optuna.trial.Trial, outcome: Figures | Failed) -> None:
+        """End a trial with what came of it."""
         from optuna.trial import TrialState
 
-        one.set_user_attr(FAILURE, msgspec.to_builtins(failed))
-        self.storage.tell(one, state=TrialState.FAIL)
+        if isinstance(outcome, Failed):
+            one.set_user_attr(FAILURE, msgspec.to_builtins(outcome))
+            self.storage.tell(one, state=TrialState.FAIL)
+            return
+        one.set_user_attr(FIGURES, msgspec.to_builtins(outcome))
+        noted = self.storage.get_trials(deepcopy=False)[one.number].constraints
+        for constraint in self.sweep.constraints:
+            if (value := outcome.measured(constraint.name)) is not None and constraint.name not in noted:
+                one.set_constraint(constraint.name, constraint.excess(value))
+        self.storage.tell(one, [outcome.objective(name) or 0.0 for name in self.sweep.objectives])
 
-    def confirm(
-        self, engine: Engine, progress: Progress, cancelled: Callable[[], bool], everything: bool = False
-    ) -> None:
-        """Compare with the reference, in turns, what may be on the front, or `everything`. Raises Cancelled."""
-        running: dict[Path, int] = {}
-        by_number = {one.number: one for one in self.trials()}
-        while True:
-            begun = {*self.confirmations, *running.values()}
-            points = self.points()
-            waiting = [p.trial for p in (points if everything else possible(points)) if p.trial not in begun]
-            total = len(self.confirmations) + len(running) + len(waiting)
-            progress(f"confirming the front, {len(self.confirmations)} of {total} done", None)
-            if not running and not waiting:
-                return
-            while waiting and len(running) < engine.slots:
-                number = waiting.pop(0)
-                one = by_number[number]
-                folder, done = self._begun(engine, "confirmed", number, self._comparison(one))
-                if (runs := self._confirmed(engine, one, folder) if done else folder) is not None:
-                    running[runs] = number
-            if running:
-                number = running.pop(folder := engine.wait(cancelled))
-                if (runs := self._confirmed(engine, by_number[number], folder)) is not None:
-                    running[runs] = number
-
-    def _comparison(self, one: Trial) -> Commands:
-        words = [*self.sweep.program, "ab", *self.sweep.words, "--repeat", str(CONFIRM_REPEATS)]
-        return {AB: [*words, *self.sweep.assigned("--b", one.chosen)]}
-
-    def _confirmed(self, engine: Engine, one: Trial, folder: Path) -> Path | None:
-        assert one.figures is not None
-        outcome = judge.confirmed(folder, one.figures.wer)
-        if isinstance(outcome, Failed) and self._repeats("confirmed", one.number, folder, outcome):
-            return self._attempt(engine, "confirmed", one.number, self._comparison(one))
-        self.confirmations[one.number] = outcome
-        return None
-
-    def _begun(self, engine: Engine, kind: str, number: int, commands: Commands) -> tuple[Path, bool]:
-        """The folder of the attempt that runs, begun where none does; and whether it has its result already."""
-        folder = self.folder / kind / f"{number}-{_attempts(self.folder / kind, number)}"
-        if (folder / trial.RESULT).exists():
-            return folder, True
-        if folder.is_dir():
-            # Of an earlier process; what has no result and does not run any more is removed.
-            if engine.resume(folder):
-                return folder, False
-            shutil.rmtree(folder, ignore_errors=True)
-        return self._attempt(engine, kind, number, commands), False
-
-    def _attempt(self, engine: Engine, kind: str, number: int, commands: Commands) -> Path:
-        demand_room(self.folder, LEAST_FREE)
-        folder = self.folder / kind / f"{number}-{_attempts(self.folder / kind, number) + 1}"
-        folder.mkdir(parents=True)
-        plan = {name: [*words, "--out", str(folder / f"{name}.asrs"), "--json"] for name, words in commands.items()}
-        trial.write_json(folder / trial.PLAN, plan)
-        engine.submit(folder)
-        return folder
-
-    def _repeats(self, kind: str, number: int, folder: Path, failed: Failed) -> bool:
-        """Whether an attempt that `failed` is followed by another one; BadInput where the disk is full."""
-        full = os.strerror(errno.ENOSPC).lower() in failed.why.lower()
-        try:
-            demand_room(self.folder, math.inf if full else LEAST_FREE)
-        except BadInput:
-            (folder / trial.RESULT).unlink(missing_ok=True)
-            raise
-        return failed.again and _attempts(self.folder / kind, number) < ATTEMPTS
-
-    def _reference_words(self) -> dict[str, str] | None:
+    def reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
         for one in self.trials():
             if one.figures is not None:
@@ -326,17 +181,6 @@ class Study:
                 return f"{constraint.name} is {value if value is None else f'{value:g}'}, over {constraint.limit:g}."
         return None
 
-    def _report(self, progress: Progress, ended: int, wanted: int, slots: int) -> None:
-        seconds = list[float]()
-        for _, _, folder in paths.numbered(self.folder / "trials"):
-            with contextlib.suppress(InputError):
-                seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
-        time_left = ""
-        if seconds and ended < wanted:
-            each_s = sum(seconds) / len(seconds)
-            time_left = f", about {duration_text(each_s * (wanted - ended) / slots)} left"
-        progress(f"{min(ended, wanted)} of {wanted} trials done{time_left}", min(ended / wanted, 1.0))
-
 
 def plan_grid(study: Study, wanted: int) -> int:
     """Queue all combinations if they are at most `wanted`; the number of trials that there will be."""
@@ -346,7 +190,3 @@ def plan_grid(study: Study, wanted: int) -> int:
     for chosen in combinations:
         study.storage.enqueue_trial(chosen, skip_if_exists=True)
     return len(combinations)
-
-
-def _attempts(folder: Path, number: int) -> int:
-    return max((attempt for of, attempt, _ in paths.numbered(folder) if of == number), default=0)
