@@ -51,19 +51,19 @@ class Transfers:
 
 def transfers(session: Recorded, first: int = 0, last: int | None = None) -> list[Transfers]:
     """Return the copies that begin in frames first … last − 1 (None: to the end), by stage and device lane."""
-    found = []
+    copies = []
     for lane in _device_lanes(session):
         spans = session.spans[session.spans["lane"] == lane]
         spans = spans[_within(spans, first, last)]
-        for stage in np.unique(spans["stage"]):
-            known = session.stages[int(stage)]
-            if known.group != "transfer" or known.work != TRANSFER_WORK:
+        for number in np.unique(spans["stage"]):
+            stage = session.stages[int(number)]
+            if stage.group != "transfer" or stage.work != TRANSFER_WORK:
                 continue
-            mine, name = spans[spans["stage"] == stage], session.lanes[lane].name
-            size, pinned, unwaited = (int(mine[f"work{i}"].sum(dtype=np.int64)) for i in range(3))
-            time_ns, least_ns = int(mine["duration_ns"].sum()), _least_ns(session, name, known.name, mine)
-            found.append(Transfers(known.name, name, len(mine), size, pinned, time_ns, unwaited, least_ns))
-    return found
+            of_stage, name = spans[spans["stage"] == number], session.lanes[lane].name
+            size, pinned, unwaited = (int(of_stage[f"work{i}"].sum(dtype=np.int64)) for i in range(3))
+            time_ns, least_ns = int(of_stage["duration_ns"].sum()), _least_ns(session, name, stage.name, of_stage)
+            copies.append(Transfers(stage.name, name, len(of_stage), size, pinned, time_ns, unwaited, least_ns))
+    return copies
 
 
 def copies_roof(stage: str, pinned: bool) -> str:

@@ -155,14 +155,14 @@ class CostTrack:
             lane_of = spans["lane"][self._consumed : self._consumed + len(fresh)]
             self._consumed += len(fresh)
             for lane in session.lanes.values():
-                mine = fresh[lane_of == lane.id]
+                on_lane = fresh[lane_of == lane.id]
                 # In no tile, but in the sums of their stages.
                 shown = _IS_OUTSIDE if lane.decode else _HAS_SUMS
-                alone = mine[shown[codes[spans["stage"][mine]]]]
+                alone = on_lane[shown[codes[spans["stage"][on_lane]]]]
                 for at, stage, epoch in by_stage_and_epoch(spans["stage"][alone], spans["epoch"][alone]):
                     self.stages.add((lane.id, stage, epoch), spans, alone[at])
                 if lane.decode:
-                    changed |= self._take(session, lane.id, mine, codes)
+                    changed |= self._take(session, lane.id, on_lane, codes)
         changed |= self._attribute(session)
         if self._consumed - self._swept >= CHUNK_SPANS:
             self._swept = self._consumed
@@ -187,13 +187,13 @@ class CostTrack:
     def _take(self, session: Recorded, lane: int, fresh: Array, codes: Array) -> bool:
         """Take in new spans of a decode lane, what lies in a tile when its tile has come; True where one has."""
         waiting = self._waiting.get(lane)
-        mine = fresh if waiting is None else np.concatenate([waiting, fresh])
-        outer, leaves, outer_of, _, leaf_positions, used = nest(pick(session.spans, mine), codes, ROW_GROUPS)
-        self._waiting[lane] = mine[used:]
+        numbers = fresh if waiting is None else np.concatenate([waiting, fresh])
+        outer, leaves, outer_of, _, leaf_positions, used = nest(pick(session.spans, numbers), codes, ROW_GROUPS)
+        self._waiting[lane] = numbers[used:]
         if not used:
             return False
         self.tiles += len(outer)
-        positions = mine[leaf_positions]
+        positions = numbers[leaf_positions]
         # Overhead with a name is taken off no tile.
         duration = leaves["duration_ns"] * (codes[leaves["stage"]] != _OVERHEAD)
         overhead = outer["duration_ns"] - np.bincount(outer_of, duration, len(outer))

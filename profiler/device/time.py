@@ -322,5 +322,5 @@ def _placed(item: _Item, busy: Busy) -> Iterator[tuple[int, int, int, tuple[int,
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:
-    known = (lane for lane in recorder.lanes if (lane.name, lane.kind) == (name, DEVICE))
-    return next(known, None) or recorder.lane(name, kind=DEVICE)
+    lanes = (lane for lane in recorder.lanes if (lane.name, lane.kind) == (name, DEVICE))
+    return next(lanes, None) or recorder.lane(name, kind=DEVICE)

@@ -113,8 +113,8 @@ class Rounds:
             self._commands.get_nowait()
 
     def _fail(self, error: Exception) -> None:
-        said = f"{self._path}: recording has stopped ({reason(error)}); what was recorded before stays in the file"
-        self.failed = error if isinstance(error, SessionError) else SessionError(said)
+        message = f"{self._path}: recording has stopped ({reason(error)}); what was recorded before stays in the file"
+        self.failed = error if isinstance(error, SessionError) else SessionError(message)
         # A full disk often has room for this one word; where not, readers will say "crashed". The -wal is moved
         # into the main file at once: under another name that one is found without it.
         with contextlib.suppress(sqlite3.Error):
@@ -125,8 +125,8 @@ class Rounds:
 
     def _flush(self) -> None:
         now = time.monotonic()
-        # Counts are read before the queue and the registers: whatever a span refers to was said
-        # before the span was put, so it is in this transaction or an earlier one.
+        # Counts are read before the queue and the registers: whatever a span refers to was put
+        # before the span, so it is in this transaction or an earlier one.
         lanes = [(lane, lane.waiting) for lane in list(self._recorder.lanes)]
         waiting = self._commands.qsize()
         pair_due = now - self._last_clock >= CLOCK_SECONDS

@@ -1,6 +1,6 @@
 """Spans by row of a timeline, reduced to the busy time of each kind per pixel column: exact at any number of spans.
 
-The busy time until a moment is a kept sum over whole chunks of spans, and one over the spans of the last chunk.
+The busy time before a moment is a stored sum over whole chunks of spans plus a sum over the spans of the last chunk.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Shown:
 
 
 class SpanRow:
-    """The spans of one row in order of time: their numbers among those of the session, which has all else of them."""
+    """The spans of one row in order of time: their numbers among those of the session, which holds the rest."""
 
     def __init__(self, key: RowKey) -> None:
         self.key = key
@@ -175,26 +175,27 @@ class Timeline:
     def _take(self, session: Session, numbers: I64) -> None:
         self._taken += len(numbers)
         fresh = session.spans[numbers[0] : numbers[-1] + 1]
-        rows, kinds = np.zeros((2, max(session.stages) + 1), np.uint8)
+        row_by_stage, kind_by_stage = np.zeros((2, max(session.stages) + 1), np.uint8)
         for number, stage in session.stages.items():
-            kinds[number] = KINDS.index(stage.group)
-            rows[number] = ROWS.index(_row_of(stage.name, stage.group))
-        row_of, kind_of = rows[fresh["stage"]], kinds[fresh["stage"]]
+            kind_by_stage[number] = KINDS.index(stage.group)
+            row_by_stage[number] = ROWS.index(_row_of(stage.name, stage.group))
+        row_of, kind_of = row_by_stage[fresh["stage"]], kind_by_stage[fresh["stage"]]
         for lane in np.unique(fresh["lane"]).tolist():
-            mine = fresh["lane"] == lane
-            for row, kind in enumerate(ROWS):
-                some = np.flatnonzero(mine & (row_of == row))
-                if not len(some):
+            on_lane = fresh["lane"] == lane
+            for row, row_kind in enumerate(ROWS):
+                at = np.flatnonzero(on_lane & (row_of == row))
+                if not len(at):
                     continue
-                key = RowKey(kind, lane)
+                key = RowKey(row_kind, lane)
                 target = self.rows.setdefault(key, SpanRow(key))
                 target.spans = session.spans
-                shown = kind_of[some]
-                blocks = fresh[some[shown == DECODE]]
+                kinds = kind_of[at]
+                decodes = kinds == DECODE
+                blocks = fresh[at[decodes]]
                 if len(blocks) and session.lanes[lane].decode:
                     self._decoded(blocks)
-                shown[shown == DECODE] += ((len(target) + np.arange(len(some))) % 2)[shown == DECODE].astype(np.uint8)
-                target.add(numbers[some], shown)
+                kinds[decodes] += ((len(target) + np.arange(len(at))) % 2)[decodes].astype(np.uint8)
+                target.add(numbers[at], kinds)
 
     def _decoded(self, blocks: Array) -> None:
         first, start = blocks["first_frame"].astype(np.float64), blocks["start_ns"].astype(np.float64)
