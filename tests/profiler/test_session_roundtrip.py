@@ -164,7 +164,9 @@ def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path):
         assert mine["start_ns"].tolist() == list(range(at))
     assert all(np.array_equal(view, copy) for view, copy in views)
     with closing(sqlite3.connect(writer.path)) as connection:
-        assert connection.execute("SELECT count(*) FROM block").fetchone()[0] < len(rounds)
+        # However often the lanes were drained: one is short where the longest was cut, and one where the session ended.
+        short = "SELECT count(*) FROM block WHERE length(data) < ? GROUP BY lane"
+        assert all(n <= 2 for (n,) in connection.execute(short, (schema.BLOCK_RECORDS * SPAN.itemsize,)))
 
 
 @each("choice", [[1, 3, 20, 400, 1000], [7000], [999, 1001]])
