@@ -121,7 +121,7 @@ BESIDE = 12  # Pixels between the mouse and the box
 
 
 @dataclass(frozen=True)
-class Line:
+class ReadoutLine:
     """One line of the read-out: a swatch (category key) or none, a name, a value."""
 
     name: str
@@ -137,10 +137,10 @@ class Readout(QWidget):
         super().__init__(window)
         self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[ReadoutLine] = ()
         self._metrics = QFontMetricsF(font(0.92, strong=True))
 
-    def show_lines(self, lines: Sequence[Line], at: QPoint) -> None:
+    def show_lines(self, lines: Sequence[ReadoutLine], at: QPoint) -> None:
         self._lines = lines
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem
-from app.charts.legend import Line, Readout
+from app.charts.legend import Readout, ReadoutLine
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import fitting, write
 from app.style.theme import font, theme
@@ -131,7 +131,7 @@ class Overlay(PixelItem):
             self._floor = pixels
             self.update()
 
-    def set_readout(self, lines: Sequence[Line]) -> None:
+    def set_readout(self, lines: Sequence[ReadoutLine]) -> None:
         hover = self.plot.hover_s
         if hover is None or not lines:
             if self._readout is not None:

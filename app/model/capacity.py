@@ -24,7 +24,7 @@ from profiler.arrays import F64
 from profiler.clock import FRAME_S
 from profiler.files.inputs import MIB, read_struct
 from profiler.plain import counted
-from profiler.session.facts import Stream
+from profiler.session.facts import StreamFacts
 
 if TYPE_CHECKING:
     from pipelines.experiments.capacity.streams import Level
@@ -87,7 +87,7 @@ class Figures:
         return self.p99 <= bound_s and not self.queue_grows
 
 
-class Streamed(Stream):
+class Streamed(StreamFacts):
     """What the report of a run without a session has of a stream; frames of its words count from its beginning."""
 
     words: list[tuple[str, int, int]]

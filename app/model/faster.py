@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pipelines import config as settings
 from pipelines.config import MIXTURES, Config, ConfigError, Value
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.whatif import Line, Prediction
+from profiler.analysis.whatif import PredictedStage, Prediction
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
@@ -84,10 +84,10 @@ def unchanged(desk: DeskSnapshot) -> Prediction:
     for one in desk.stages:
         if one.group != OVERHEAD and one.share is not None:
             ns = one.ms * frames * 1e6
-            lines.append(Line(one.name, one.group, ns, ns, {}))
+            lines.append(PredictedStage(one.name, one.group, ns, ns, {}))
     rest = sum(one.ms for one in desk.groups if one.name == OVERHEAD) * frames * 1e6
     audio_s = 0.0 if desk.costs is None or desk.of_steps else desk.costs.audio_s
-    return Prediction(audio_s, (*lines, Line(OVERHEAD, OVERHEAD, rest, rest, {})))
+    return Prediction(audio_s, (*lines, PredictedStage(OVERHEAD, OVERHEAD, rest, rest, {})))
 
 
 LARGE_BLOCK: Final = 16

@@ -11,7 +11,7 @@ from app.model.pace import single_shot
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.runs import Runs
-from app.model.time_axis import Place
+from app.model.time_axis import AxisState
 from pipelines.config import Value
 
 LONGEST = 50  # Steps that are remembered
@@ -26,7 +26,7 @@ class History(QObject):
     def __init__(self, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._playhead, self._axis = playhead, playhead.axis
-        self._places: list[Place] = [self._axis.place]
+        self._places: list[AxisState] = [self._axis.place]
         self._at = 0
         self._going = False
         self._settled = single_shot(self, SETTLE_MS, self._settle)

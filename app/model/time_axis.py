@@ -25,7 +25,7 @@ WHOLE: Final = "whole"
 _Mode = Literal["grow", "fit", "tail"]  # All of a young run, then `WINDOW_S`; everything; a fixed width
 
 
-class Place(NamedTuple):
+class AxisState(NamedTuple):
     """What an axis shows: how it follows, None where it does not, its range, its selection, stage and kind of scope."""
 
     mode: _Mode | None
@@ -131,14 +131,14 @@ class TimeAxis(QObject):
         return _frames(self.selected)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> AxisState:
         """Range, selection, stage and scope; the same one however far an axis that follows has moved."""
         if not self.following:
-            return Place(None, self.visible, self.selected, self.stage, self.scope)
+            return AxisState(None, self.visible, self.selected, self.stage, self.scope)
         width = round(self.visible[1] - self.visible[0], 6) if self._mode == "tail" else 0.0
-        return Place(self._mode, (0.0, width), self.selected, self.stage, self.scope)
+        return AxisState(self._mode, (0.0, width), self.selected, self.stage, self.scope)
 
-    def go_to(self, place: Place) -> None:
+    def go_to(self, place: AxisState) -> None:
         """Take on all of a place."""
         mode, visible, selected, stage, scope = place
         self._follow(mode or "tail", following=mode is not None)

@@ -24,7 +24,7 @@ from profiler.plain import counted
 from profiler.session.facts import STREAM
 
 if TYPE_CHECKING:
-    from profiler.session.facts import Stream, StreamWord
+    from profiler.session.facts import StreamFacts, StreamWord
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
@@ -111,7 +111,7 @@ def streams(session: Session) -> dict[int, StreamLatency]:
     return known
 
 
-def of_utterance(utterance: Utterance | Spoken, about: Stream) -> StreamLatency:
+def of_utterance(utterance: Utterance | Spoken, about: StreamFacts) -> StreamLatency:
     """The latencies of an utterance from what its session keeps of its stream."""
     times = about["audio_ns"], about["arrived_ns"], about["started_ns"], about["shown_ns"], about["other_ns"]
     n = min(map(len, times))

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from PySide6.QtWidgets import QMenu
 
-from app.charts.legend import Line
+from app.charts.legend import ReadoutLine
 from app.charts.overlay import Overlay
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
@@ -57,7 +57,7 @@ class ChartView(View, Generic[Model]):
     def show_texts(self, model: Model) -> None:
         """Show note, headings and what else is read rather than watched (override)."""
 
-    def readout(self, model: Model, second: float) -> Sequence[Line]:
+    def readout(self, model: Model, second: float) -> Sequence[ReadoutLine]:
         return ()
 
     def menu(self) -> QMenu:

@@ -14,7 +14,7 @@ from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from app.charts.items import Curve, Levels, PixelItem, hair
-from app.charts.legend import Legend, Line, paint_spike
+from app.charts.legend import Legend, ReadoutLine, paint_spike
 from app.charts.overlay import FLAG_ROW
 from app.charts.pixels import Stills, still_scale
 from app.charts.raster import Stack
@@ -232,7 +232,7 @@ class CostView(ChartView[CostModel]):
         figures = np.concatenate([np.stack([sums, model.worst_ms], axis=1), model.mean_ms], axis=1)
         return headers, model.rows(lambda row: [f"{figure:.4f}" for figure in figures[row]])
 
-    def readout(self, model: CostModel, second: float) -> list[Line]:
+    def readout(self, model: CostModel, second: float) -> list[ReadoutLine]:
         column = model.column_at(second)
         if column is None:
             return []
@@ -241,9 +241,9 @@ class CostView(ChartView[CostModel]):
         rtf = "" if self.snapshot is None else f"RTF {rtf_text(rtf_at(self.snapshot.session, model, column))}"
         layers = [(name, float(mean[i])) for i, name in reversed([*enumerate(LAYERS)])]
         lines = [
-            Line(clock(second, 2), rtf, strong=True),
-            *(Line(CATEGORY_TITLES[name], milliseconds(ms), name) for name, ms in layers if ms > 0),
-            Line(
+            ReadoutLine(clock(second, 2), rtf, strong=True),
+            *(ReadoutLine(CATEGORY_TITLES[name], milliseconds(ms), name) for name, ms in layers if ms > 0),
+            ReadoutLine(
                 self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step")),
                 milliseconds(total),
                 strong=True,
@@ -251,7 +251,7 @@ class CostView(ChartView[CostModel]):
         ]
         if model.block_frames > 1:
             worst = milliseconds(float(model.worst_ms[column]))
-            lines.append(Line(self.by_unit(self.tr("highest frame here"), self.tr("highest step here")), worst))
+            lines.append(ReadoutLine(self.by_unit(self.tr("highest frame here"), self.tr("highest step here")), worst))
         return lines
 
     def _notes(self, model: CostModel) -> list[str]:

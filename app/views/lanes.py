@@ -14,7 +14,7 @@ from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import Levels, PixelItem, RasterItem, bars, polyline
-from app.charts.legend import Line
+from app.charts.legend import ReadoutLine
 from app.charts.raster import between, opaque, uprights
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
@@ -254,15 +254,15 @@ class LanesView(ChartView[LanesModel]):
             labels.append((height - rect.top() - 4, self.axis_figure(name, panel.scale.top)))
         self.plot.set_ticks(labels)
 
-    def readout(self, model: LanesModel, second: float) -> list[Line]:
+    def readout(self, model: LanesModel, second: float) -> list[ReadoutLine]:
         column = model.column_at(second)
         if column is None:
             return []
-        lines = [Line(clock(second, 2), self.readout_head(), strong=True)]
+        lines = [ReadoutLine(clock(second, 2), self.readout_head(), strong=True)]
         for curve in model.curves:
             if np.isfinite(curve.mean[column]):
                 one = self.quantity(curve.name)
-                lines.append(Line(one.title, self.figure(curve.name, float(curve.mean[column])), one.color))
+                lines.append(ReadoutLine(one.title, self.figure(curve.name, float(curve.mean[column])), one.color))
         return lines
 
     @property

@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from app.charts.items import Levels, PixelItem, Remark
-from app.charts.legend import Legend, Line, paint_spike
+from app.charts.legend import Legend, ReadoutLine, paint_spike
 from app.charts.scale import Scale, robust_top
 from app.charts.time_plot import TimePlot
 from app.model import word_latency
@@ -254,18 +254,18 @@ class LatencyView(ChartView[LatencyModel]):
         if word is not None:
             self.axis.select(word.first_frame * FRAME_S, word.end_frame * FRAME_S)
 
-    def readout(self, model: LatencyModel, second: float) -> Sequence[Line]:
+    def readout(self, model: LatencyModel, second: float) -> Sequence[ReadoutLine]:
         word = self.bars.word_at(second)
         if word is None:
             return ()
         parts = dict(zip(PARTS, word.parts, strict=True))
         names = [(name, tr(word_latency.PART_TITLES.get(name, name))) for name in reversed(COLORS) if name in parts]
         return [
-            Line(one_line(word.word, MAX_LETTERS), tr("ms after its end"), strong=True),
-            Line(tr("first shown"), milliseconds(word.shown_s), strong=True),
-            *(Line(title, milliseconds(parts[name]), COLORS[name]) for name, title in names),
-            Line(tr("stable"), milliseconds(word.stable_s)),
-            Line(tr("final"), milliseconds(word.final_s)),
+            ReadoutLine(one_line(word.word, MAX_LETTERS), tr("ms after its end"), strong=True),
+            ReadoutLine(tr("first shown"), milliseconds(word.shown_s), strong=True),
+            *(ReadoutLine(title, milliseconds(parts[name]), COLORS[name]) for name, title in names),
+            ReadoutLine(tr("stable"), milliseconds(word.stable_s)),
+            ReadoutLine(tr("final"), milliseconds(word.final_s)),
         ]
 
     def summary(self) -> str:

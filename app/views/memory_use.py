@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QBoxLayout
 
 from app.charts.items import Levels
-from app.charts.legend import Legend, Line
+from app.charts.legend import Legend, ReadoutLine
 from app.charts.raster import Stack
 from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.charts.time_plot import GUTTER, TimePlot
@@ -174,16 +174,16 @@ class MemoryUse(QObject):
     def nothing(self) -> str:
         return self.tr("This session has no readings of the memory by component.")
 
-    def readout(self, model: MemoryUseModel, second: float) -> list[Line]:
+    def readout(self, model: MemoryUseModel, second: float) -> list[ReadoutLine]:
         column = model.column_at(second)
         if column is None:
             return []
         layers = model.layers_mb[column] * MEGABYTE
         used = [(name, float(layers[number])) for number, name in reversed([*enumerate(COMPONENTS)])]
         return [
-            Line(clock(second, 2), "", strong=True),
-            *(Line(self.tr(TITLES[name]), size(some), COLORS[name]) for name, some in used if some > 0),
-            Line(self.tr("resident"), size(float(layers.sum())), strong=True),
+            ReadoutLine(clock(second, 2), "", strong=True),
+            *(ReadoutLine(self.tr(TITLES[name]), size(some), COLORS[name]) for name, some in used if some > 0),
+            ReadoutLine(self.tr("resident"), size(float(layers.sum())), strong=True),
         ]
 
     def table(self, snapshot: Snapshot, visible: tuple[float, float]) -> Table:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from app.charts.legend import Line
+from app.charts.legend import ReadoutLine
 from app.charts.scale import HEADROOM, Scale, round_up
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -112,7 +112,7 @@ class SystemView(LanesView):
         super().show_model(model)
         self.memory.show_model(None if model is None else self._memory)
 
-    def readout(self, model: LanesModel, second: float) -> list[Line]:
+    def readout(self, model: LanesModel, second: float) -> list[ReadoutLine]:
         return super().readout(model, second) if self._memory is None else self.memory.readout(self._memory, second)
 
     def table(self) -> Table:

@@ -18,7 +18,7 @@ from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem
-from app.charts.legend import Line
+from app.charts.legend import ReadoutLine
 from app.charts.pixels import Stills, still_scale
 from app.charts.raster import opaque, stacked
 from app.charts.time_plot import TimePlot
@@ -149,25 +149,30 @@ class TimelineView(ChartView[TimelineModel]):
         else:
             axis.clear()
 
-    def readout(self, model: TimelineModel, second: float) -> list[Line]:
+    def readout(self, model: TimelineModel, second: float) -> list[ReadoutLine]:
         lane = self.names.lane_at(self.plot.mouse.y())
         if lane is None or self.snapshot is None:
             return []
         session, row, ruler = self.snapshot.session, model.lanes[lane].row, self._ruler(self.snapshot)
         of = self.tr("since the start") if ruler.run_time else self.tr("of the audio")
-        head = Line(clock(second, 3), of, strong=True)
+        head = ReadoutLine(clock(second, 3), of, strong=True)
         if row is None:
             inside = model.lanes[lane].named_at(second)
-            return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
+            return [head, *(ReadoutLine(n.name, duration(n.last_s - n.first_s)) for n in inside)]
         span = row.span_at(float(ruler.ns_at(second)))
         if span is None:
             return [head]
         record = session.spans[span.number]
         first, frames = int(record["first_frame"]), int(record["frames"])
         group, length = session.stages[span.stage].group, duration((span.end_ns - span.start_ns) * 1e-9)
-        lines = [head, Line(stage_name(session, span.stage), length, None if group in NEUTRAL else COLORS[group])]
+        lines = [
+            head,
+            ReadoutLine(stage_name(session, span.stage), length, None if group in NEUTRAL else COLORS[group]),
+        ]
         if frames:
-            lines.append(Line(self.tr("frame") if frames == 1 else self.tr("frames"), frames_text(first, frames)))
+            lines.append(
+                ReadoutLine(self.tr("frame") if frames == 1 else self.tr("frames"), frames_text(first, frames))
+            )
         return lines
 
     def summary(self) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from PySide6.QtCore import QModelIndex, QRectF
 
 from app.charts.items import Remark
-from app.charts.legend import Line
+from app.charts.legend import ReadoutLine
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.spectrum import KEPT, TOP_HZ, Spectra, chunks_of
@@ -234,23 +234,23 @@ class WordsView(ChartView[WordsModel]):
         left_out = self.tr("{0} of {1} words shown").format(shown, of)
         self.set_note(*(f"{text} · {left_out}" for text in texts if shown < of), *texts[-1:] if shown < of else texts)
 
-    def readout(self, model: WordsModel, second: float) -> list[Line]:
+    def readout(self, model: WordsModel, second: float) -> list[ReadoutLine]:
         over = self.spoken.word_at(self.plot.mouse)
         at_s = second if over is None else over.middle_s
         for spoken in model.spoken:
             if not spoken.first_s <= at_s < spoken.last_s:
                 continue
-            lines = [Line(clock(second, 2), spoken.name, strong=True)]
+            lines = [ReadoutLine(clock(second, 2), spoken.name, strong=True)]
             if (hertz := self.spectrogram.frequency_at(self.plot.mouse.y())) is not None:
-                lines.append(Line(self.tr("frequency"), f"{hertz / 1000:.1f} kHz"))
+                lines.append(ReadoutLine(self.tr("frequency"), f"{hertz / 1000:.1f} kHz"))
             for title, row in ((self.tr("reference"), spoken.said), (self.tr("hypothesis"), spoken.heard)):
                 words = [t for t in row or () if t.first_s <= at_s < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
-                    lines.append(Line(title, " ".join(t.text for t in words) + kind))
+                    lines.append(ReadoutLine(title, " ".join(t.text for t in words) + kind))
             if spoken.complete is False:
-                lines.append(Line("", self.tr("no sentence of the grammar")))
-            return [*lines, *(Line("", note) for note in spoken.notes)]
+                lines.append(ReadoutLine("", self.tr("no sentence of the grammar")))
+            return [*lines, *(ReadoutLine("", note) for note in spoken.notes)]
         return []
 
     def summary(self) -> str:

@@ -14,7 +14,7 @@ from typing import Final, cast
 import msgspec
 
 from pipelines.audio.loading import AudioError, Part, printable
-from pipelines.audio.text_file import Row, TextFile, channel_of, seconds
+from pipelines.audio.text_file import TextFile, TranscriptRow, channel_of, seconds
 from profiler.files import inputs
 from profiler.plain import counted, one_line
 
@@ -45,7 +45,7 @@ def _value(fields: Fields, names: Sequence[str]) -> str:
     return ""
 
 
-def row(text: TextFile, line: int, fields: Fields, zero_based: bool) -> Row:
+def row(text: TextFile, line: int, fields: Fields, zero_based: bool) -> TranscriptRow:
     """The row of a record. `zero_based`: its channels are counted from 0."""
     path = _value(fields, FILE)
     place, file = text.place_of(path) if path else None, path or _value(fields, RECORDING)
@@ -62,7 +62,7 @@ def row(text: TextFile, line: int, fields: Fields, zero_based: bool) -> Row:
     named = [side] if channel is not None else []
     if begin is not None or end is not None:
         named += [f"{first:g}", "end" if last is None else f"{last:g}"]
-    return Row(
+    return TranscriptRow(
         file,
         _value(fields, TEXT),
         line,
@@ -87,7 +87,7 @@ def header(line: str) -> tuple[str, list[str]] | None:
     return None
 
 
-def table(text: TextFile) -> Iterator[Row]:
+def table(text: TextFile) -> Iterator[TranscriptRow]:
     head = header(text.lines[0])
     if head is None:
         raise AudioError(
@@ -138,7 +138,7 @@ def _quoted(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 BEGINNING: Final = re.compile(r'(?:\[\s*)?\{\s*(?:"|$)|\[\s*$')
 
 
-def manifest(text: TextFile) -> Iterator[Row]:
+def manifest(text: TextFile) -> Iterator[TranscriptRow]:
     """The rows of a manifest: a record of JSON in each line, or a list of them."""
     for number, record in _records(text):
         fields = {str(key).casefold(): value for key, value in record.items()}
@@ -195,7 +195,7 @@ class _Cut(msgspec.Struct):
     supervisions: list[_Supervision] = []
 
 
-def _cut(text: TextFile, number: int, fields: Fields) -> Iterator[Row]:
+def _cut(text: TextFile, number: int, fields: Fields) -> Iterator[TranscriptRow]:
     """Cuts as lhotse writes them: each supervision of one recording in one file is an utterance."""
     if "tracks" in fields:
         raise text.error(number, "a cut of several tracks (mixed or padded) is not read; write it to a file.")
@@ -217,4 +217,4 @@ def _cut(text: TextFile, number: int, fields: Fields) -> Iterator[Row]:
             "speaker": one.speaker,
         }
         found = row(text, number, {"file": file, **record}, zero_based=True)
-        yield Row(file, found.text, number, text.existing(file), found.part, one.id, found.speaker)
+        yield TranscriptRow(file, found.text, number, text.existing(file), found.part, one.id, found.speaker)

@@ -21,7 +21,7 @@ PACKED = b"\x1f\x8b"  # how a file packed with gzip begins
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TranscriptRow:
     """What is said in one utterance.
 
     `file`: a sound file, or the name of one, as written; `place`: where it is, resolved, None where there is a name

@@ -1,7 +1,7 @@
 """Reads what was said in sound files, as people and other recognisers write it down.
 
 `FORMATS` has one reader for each format; a format is known by its suffix, else by its beginning. What a row says is a
-`Row`; which files are meant is found out by `pipelines.run.playlist`.
+`TranscriptRow`; which files are meant is found out by `pipelines.run.playlist`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pipelines.audio import formats, tables
 from pipelines.audio.loading import AudioError, Part, printable
 from pipelines.audio.tables import MAX_TRANSCRIPT
-from pipelines.audio.text_file import Row, TextFile, channel_of, opened, part, seconds
+from pipelines.audio.text_file import TextFile, TranscriptRow, channel_of, opened, part, seconds
 from profiler.files import inputs
 from profiler.plain import one_line
 
@@ -45,7 +45,7 @@ class Transcripts:
     """The rows of a file, in its order, and as what it was read."""
 
     path: Path
-    rows: list[Row]
+    rows: list[TranscriptRow]
     title: str
 
     def files(self) -> list[str]:
@@ -91,7 +91,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
     found = list(form.rows(text))
     for row in found:
         speakers[row.place or row.file, row.part, row.name].add(row.speaker)
-    rows: dict[tuple[str, Part, str], Row] = {}
+    rows: dict[tuple[str, Part, str], TranscriptRow] = {}
     for row in found:
         if len(row.text) > MAX_TRANSCRIPT:
             raise text.error(
@@ -134,13 +134,13 @@ def _format(text: TextFile) -> Format:
 _NAMED = re.compile(r"\s*(?P<text>.*?)\s*\((?P<name>[^()\s]+)\)\s*")
 
 
-def _named_behind(text: TextFile) -> Iterator[Row]:
+def _named_behind(text: TextFile) -> Iterator[TranscriptRow]:
     for number, line in text.numbered():
         found = _NAMED.fullmatch(line)
         if found is None:
             raise text.error(number, "words and behind them the name of the sound file in parentheses are needed.")
         said = re.sub(r"</?s>", " ", found["text"])
-        yield Row(found["name"], _first_of_each(said).strip(), number)
+        yield TranscriptRow(found["name"], _first_of_each(said).strip(), number)
 
 
 def _first_of_each(text: str) -> str:
@@ -155,7 +155,7 @@ def _are_times(words: Sequence[str]) -> bool:
         return False
 
 
-def _stm(text: TextFile) -> Iterator[Row]:
+def _stm(text: TextFile) -> Iterator[TranscriptRow]:
     """STM: file, channel, speaker, begin, end, a label in angle brackets (may lack), words."""
     for number, line in text.numbered():
         fields = line.split(None, 5)
@@ -165,7 +165,7 @@ def _stm(text: TextFile) -> Iterator[Row]:
         said = re.sub(r"^<[^<>\s]*>", "", fields[5] if len(fields) > 5 else "").strip()
         where = part(text, number, begin, end, channel_of(text, number, channel))
         said = "" if said.casefold() == "ignore_time_segment_in_scoring" else _first_of_each(said).strip()
-        yield Row(file, said, number, None, where, f"{file}-{channel}-{begin}-{end}", speaker)
+        yield TranscriptRow(file, said, number, None, where, f"{file}-{channel}-{begin}-{end}", speaker)
 
 
 def _is_ctm(lines: Sequence[str]) -> bool:
@@ -173,7 +173,7 @@ def _is_ctm(lines: Sequence[str]) -> bool:
     return all(5 <= len(f) <= 8 and _are_times(f[2:4]) for f in timed)
 
 
-def _ctm(text: TextFile) -> Iterator[Row]:
+def _ctm(text: TextFile) -> Iterator[TranscriptRow]:
     """CTM: file, channel, begin, seconds, word (and more) of each word; of alternatives the first is taken."""
     words: dict[tuple[str, str], list[tuple[float, str]]] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -194,10 +194,10 @@ def _ctm(text: TextFile) -> Iterator[Row]:
         said = " ".join(word for _, word in sorted(timed, key=lambda each: each[0]))
         where = Part(channel_of(text, number, channel))
         name = f"{file}-{channel}" if channels[file] > 1 else ""
-        yield Row(file, said.replace("@", "").strip(), number, part=where, name=name)
+        yield TranscriptRow(file, said.replace("@", "").strip(), number, part=where, name=name)
 
 
-def _kaldi(text: TextFile) -> Iterator[Row]:
+def _kaldi(text: TextFile) -> Iterator[TranscriptRow]:
     """`text`: an utterance's name and its words; `wav.scp` and `segments` in its folder give file and times."""
     said: dict[str, tuple[str, int]] = {}
     for number, (name, words) in _pairs(text):
@@ -213,13 +213,13 @@ def _kaldi(text: TextFile) -> Iterator[Row]:
             name, file, begin, end = fields[:4]
             words, at = said.pop(name, ("", number))
             where = part(segments, number, begin, end, _channel_of_segment(segments, number, fields[4:5]))
-            yield Row(file, words, at, places.get(file), where, name)
+            yield TranscriptRow(file, words, at, places.get(file), where, name)
     elif scp is not None:
         for name, place in places.items():
             words, at = said.pop(name, ("", 0))
-            yield Row(name, words, at, place, name=name)
+            yield TranscriptRow(name, words, at, place, name=name)
     for name, (words, number) in said.items():
-        yield Row(name, words, number)
+        yield TranscriptRow(name, words, number)
 
 
 def _channel_of_segment(segments: TextFile, number: int, word: list[str]) -> int | None:
@@ -260,7 +260,7 @@ class Format(NamedTuple):
     title: str
     suffixes: tuple[str, ...]
     fits: Callable[[Sequence[str]], bool]
-    rows: Callable[[TextFile], Iterator[Row]]
+    rows: Callable[[TextFile], Iterator[TranscriptRow]]
 
 
 FORMATS = (

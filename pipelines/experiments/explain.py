@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.experiments import replays
-from pipelines.experiments.rerun import Piece, Recording, Stretch
+from pipelines.experiments.rerun import ArmRecording, Piece, Stretch
 from pipelines.run.blocks import Blocks
 from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
@@ -219,7 +219,7 @@ class _Again:
         number = self._recorder.stage(REPLAYED + self._stage_name, "setup", ("timed_ns",))
         stages = {stage.id: stage for stage in self._recorder.stages}
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
-        recording = Recording(stages, costs, table)
+        recording = ArmRecording(stages, costs, table)
         recording.spans = np.concatenate([*self._spans, self._replayed(number)])
         recording.utterances = self._pieces
         row = next((row for row in breakdown(recording).stages if row.name == self._stage_name), None)

@@ -1,7 +1,7 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
 `audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by several
-arms in turns. Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
+arms in turns. Nothing is written: each arm ends as a `ArmRecording`, which the analysis reads as it reads a session.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Stretch:
 
 
 @dataclass
-class Recording:
+class ArmRecording:
     """The spans of one arm, with what the analysis reads of a session."""
 
     stages: dict[int, StageInfo]
@@ -85,7 +85,7 @@ class Arm:
 
     name: str
     config: Config
-    recording: Recording | None = None
+    recording: ArmRecording | None = None
     times: Times = field(default_factory=lambda: Times({}, np.empty((0, 0))))
     errors: int = 0
     words: int = 0
@@ -266,7 +266,7 @@ class Taken:
 
     def __init__(self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable) -> None:
         stages = {stage.id: stage for stage in recorder.stages}
-        self.recording = Recording(stages, dict(costs), roof_table)
+        self.recording = ArmRecording(stages, dict(costs), roof_table)
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
 

@@ -166,7 +166,7 @@ class KaldiMfcc:
 
 
 class KaldiStream:
-    """One utterance whose samples arrive in chunks, as `mfcc.Utterance`."""
+    """One utterance whose samples arrive in chunks, as `mfcc.MfccUtterance`."""
 
     def __init__(self, front_end: KaldiMfcc, samples: F32, pacing: Pacing) -> None:
         import kaldi_native_fbank
@@ -270,7 +270,7 @@ class KaldiStream:
         return max(known, 0), max(before, 0)
 
     def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
-        """As `mfcc.Utterance.rows`; behind the last frame i-vectors go on."""
+        """As `mfcc.MfccUtterance.rows`; behind the last frame i-vectors go on."""
         found = mfcc.rows_around(self.features, begin, count, context)
         if self._ivectors:
             rows = np.arange(begin - context[0], begin + count + context[1]).clip(0)

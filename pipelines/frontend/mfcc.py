@@ -26,7 +26,7 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MFCC = "frontend.mfcc"
 NORMALISE = "frontend.normalise"
-STAGES = (MFCC, NORMALISE)  # Names of the stages, both of group `frontend`, that `Utterance.run` goes through
+STAGES = (MFCC, NORMALISE)  # Names of the stages, both of group `frontend`, that `MfccUtterance.run` goes through
 
 EXPECTED_MAXIMUM, EXPECTED_MAXIMUM_NORMALISED = 10.0, 5.0
 """Of c0, without and with the mean subtracted: where pocketsphinx' `-agc emax` begins (feat.c)."""
@@ -123,9 +123,9 @@ class Mfcc:
         beyond_first = n_samples - self.parameters.window_samples
         return 1 if beyond_first < 0 else 2 + beyond_first // self.parameters.hop_samples
 
-    def start(self, samples: F32) -> Utterance:
+    def start(self, samples: F32) -> MfccUtterance:
         """Begin an utterance: f32[n] samples in -1…1 at the target's rate, all of it (the mean needs it)."""
-        return Utterance(self, samples)
+        return MfccUtterance(self, samples)
 
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
@@ -181,7 +181,7 @@ class Mfcc:
         }
 
 
-class Utterance:
+class MfccUtterance:
     """One utterance on its way through the front end; `features` is complete after `run`."""
 
     def __init__(self, front_end: Mfcc, samples: F32) -> None:

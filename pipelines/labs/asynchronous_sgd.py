@@ -27,7 +27,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)] = 7
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class AsynchronousSgdResult(Measured, frozen=True, kw_only=True):
     """Curves: one worker; synchronous; asynchronous, with an exchange for each minibatch, for several, and with the
     rate divided by staleness; of the asynchronous ones the first worker is the server."""
 
@@ -38,7 +38,7 @@ class Result(Measured, frozen=True, kw_only=True):
     curves: list[shared.Curve]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> AsynchronousSgdResult:
     from pipelines.training.parallel.job import Job, Task
 
     n = params.workers
@@ -55,7 +55,7 @@ def measure(params: Params, desk: Desk) -> Result:
     ]
     job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
-    return Result(
+    return AsynchronousSgdResult(
         workers=n, batch=params.batch, accumulate=params.accumulate, parameters=shared.weights(WIDTHS), curves=curves
     )
 
@@ -82,7 +82,7 @@ def modelled(curve: shared.Curve, workers: int) -> float:
     return min(workers * computing / (computing + server), computing / max(server, 1e-12))
 
 
-def judge(result: Result) -> Finding:
+def judge(result: AsynchronousSgdResult) -> Finding:
     one, synchronous, each, several, slowed = result.curves
     speed = ratio(one.per_example, several.per_example)
     without = ratio(one.per_example, each.per_example)
@@ -116,7 +116,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: AsynchronousSgdResult) -> Chart:
     curves, named = result.curves, {curve.name: curve for curve in result.curves}
     ways = Axis("way", categories=tuple(named))
     speed = Bars("speed", *ratio_columns([ratio(curves[0].per_example, curve.per_example) for curve in curves]))

@@ -61,7 +61,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
         return [float(np.mean(each)) for each in self.apart]
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class CompressTrainingResult(Measured, frozen=True, kw_only=True):
     """The net `base` as it is shipped (one point), then each way. `below`: share of its weights below 0.1."""
 
     base: Course
@@ -103,7 +103,7 @@ class _Exam:
         return apart, wrong
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> CompressTrainingResult:
     import torch
 
     from pipelines.models import nets
@@ -125,7 +125,7 @@ def measure(params: Params, desk: Desk) -> Result:
         with desk.part(0.2 + 0.2 * place, 0.4 + 0.2 * place):
             courses.append(_course(desk, recipe, exam, folder))
     every = np.concatenate([v.ravel() for k, v in base.tensors.items() if k.endswith("weight")])
-    return Result(base=whole, courses=courses, below=float((np.abs(every) < 0.1).mean()))
+    return CompressTrainingResult(base=whole, courses=courses, below=float((np.abs(every) < 0.1).mean()))
 
 
 def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
@@ -161,7 +161,7 @@ def _weights(tensors: Mapping[str, Array]) -> int:
     return sum(int(np.count_nonzero(value)) for value in tensors.values())
 
 
-def judge(result: Result) -> Finding:
+def judge(result: CompressTrainingResult) -> Finding:
     low_rank, sparse, small, hard = result.courses
     base = result.base
     errors = {c.name: quotient(c.wrong, base.wrong) for c in (low_rank, sparse)}
@@ -194,7 +194,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: CompressTrainingResult) -> Chart:
     apart = Axis("divergence from the mixtures", "nat", low=0.0)
     whole = Mark("base, whole", result.base.divergences[-1])
     by_frames, by_time = [], []

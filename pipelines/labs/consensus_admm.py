@@ -27,7 +27,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     rounds: Annotated[int, setting("Rounds", "Points of each curve.", ge=2, le=1000)] = 8
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class ConsensusAdmmResult(Measured, frozen=True, kw_only=True):
     """Curves: synchronous, asynchronous, then ADMM with each ρ."""
 
     workers: int
@@ -37,7 +37,7 @@ class Result(Measured, frozen=True, kw_only=True):
     curves: list[shared.Curve]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> ConsensusAdmmResult:
     from pipelines.training.parallel.job import Job, Task
 
     n, batches = params.workers, params.workers * params.local * params.exchanges
@@ -45,17 +45,17 @@ def measure(params: Params, desk: Desk) -> Result:
     ours = [replace(late, name=f"ADMM, ρ = {rho:g}", method="consensus", rho=rho, local=params.local) for rho in RHOS]
     job = Job(tasks=[shared.synchronous(late), late, *ours], rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
-    return Result(
+    return ConsensusAdmmResult(
         workers=n, rhos=list(RHOS), exchanges=params.exchanges, parameters=shared.weights(WIDTHS), curves=curves
     )
 
 
-def best(result: Result) -> tuple[float, shared.Curve]:
+def best(result: ConsensusAdmmResult) -> tuple[float, shared.Curve]:
     """The ρ of the ADMM that ends with the lowest loss, and its curve."""
     return min(zip(result.rhos, result.curves[2:], strict=True), key=lambda each: each[1].losses[-1])
 
 
-def judge(result: Result) -> Finding:
+def judge(result: ConsensusAdmmResult) -> Finding:
     rho, ours = best(result)
     synchronous, theirs = result.curves[:2]
     loss = quotient(ours.segments[-1], theirs.segments[-1])
@@ -85,7 +85,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: ConsensusAdmmResult) -> Chart:
     _, ours = best(result)
     steps = tuple(float(n + 1) for n in range(len(ours.residuals)))
     primal, dual = zip(*ours.residuals, strict=True)

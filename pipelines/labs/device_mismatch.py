@@ -33,7 +33,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class DeviceMismatchResult(Measured, frozen=True, kw_only=True):
     """All trials. `device`: its name in torch. `real`: whether it is present, or only its rules were queried."""
 
     device: str
@@ -42,7 +42,7 @@ class Result(Measured, frozen=True, kw_only=True):
     to_numpy: str  # What a result of a real device says when numpy wants it
 
 
-def measure(_: Parameters, desk: Desk) -> Result:
+def measure(_: Parameters, desk: Desk) -> DeviceMismatchResult:
     """Every operation in every place; without an accelerator, by torch's own rules on tensors without memory."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -62,7 +62,7 @@ def measure(_: Parameters, desk: Desk) -> Result:
                 desk.lane.put(stage, begin, desk.recorder.clock(), number, 1)
         # Without memory every tensor is refused, for another reason.
         refused = _trial("numpy", PLACES[1], lambda: torch.ones(2, device=device).numpy()).error
-    return Result(device=device, real=real, trials=trials, to_numpy=refused if real else "")
+    return DeviceMismatchResult(device=device, real=real, trials=trials, to_numpy=refused if real else "")
 
 
 def _do(operation: str, a: Tensor, b: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
     return Trial(operation=operation, place=place, lives=getattr(getattr(result, "device", None), "type", "cpu"))
 
 
-def judge(result: Result) -> Finding:
+def judge(result: DeviceMismatchResult) -> Finding:
     _, there, apart, moved = ([trial for trial in result.trials if trial.place == place] for place in PLACES)
     mixed = [trial for trial in apart if trial.operation != ALLOWED]
     raised = [trial for trial in mixed if trial.error]
@@ -115,7 +115,7 @@ def judge(result: Result) -> Finding:
     return Finding(all_of(HOLDS if right else FAILS, HOLDS if result.real else IMPOSSIBLE), why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: DeviceMismatchResult) -> Chart:
     blocks = tuple(
         Block(
             OPERATIONS.index(trial.operation),

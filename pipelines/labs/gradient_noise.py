@@ -40,7 +40,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     draws: Annotated[int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)] = 400
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class GradientNoiseResult(Measured, frozen=True, kw_only=True):
     """Relative distance of a minibatch's gradient from the mean one, by size and draw: at random, or in a row."""
 
     frames: int
@@ -49,7 +49,7 @@ class Result(Measured, frozen=True, kw_only=True):
     running: list[list[float]]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> GradientNoiseResult:
     desk.progress("hearing frames through two nets", 0.0)
     errors, hidden = errors_and_inputs(params.frames, desk)
     kernel = alike(errors, hidden)
@@ -61,7 +61,7 @@ def measure(params: Params, desk: Desk) -> Result:
         with desk.span(f"minibatches of {size}"):
             drawn.append(distances(kernel, size, params.draws, draw).tolist())
             running.append(distances(kernel, size, params.draws, draw, running=True).tolist())
-    return Result(frames=len(errors), sizes=steps, drawn=drawn, running=running)
+    return GradientNoiseResult(frames=len(errors), sizes=steps, drawn=drawn, running=running)
 
 
 def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
@@ -138,7 +138,7 @@ def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, flo
     return fitted(by_draw), low, high
 
 
-def judge(result: Result) -> Finding:
+def judge(result: GradientNoiseResult) -> Finding:
     value, low, high = slope(result.sizes, result.drawn)
     place = next((i for i, size in enumerate(result.sizes) if size >= MIDDLE), -1)
     in_order = rms(result.running[place]) / rms(result.drawn[place])
@@ -166,7 +166,7 @@ def rms(values: Sequence[float] | F64) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-def picture(result: Result) -> Chart:
+def picture(result: GradientNoiseResult) -> Chart:
     x = tuple(float(size) for size in result.sizes)
     lines = []
     for name, noise in (("drawn at random", result.drawn), ("in order", result.running)):

@@ -40,7 +40,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     seconds: Seconds = 12.0
 
 
-class Result(SweepResult, frozen=True, kw_only=True):
+class LazyOutputsResult(SweepResult, frozen=True, kw_only=True):
     """`asked`: requested senones by frame, of `outputs`, utterance by utterance; a call scores `frames`, its size is
     the frames that are scored together."""
 
@@ -58,7 +58,7 @@ class Result(SweepResult, frozen=True, kw_only=True):
         return self.timings.per_unit(lambda block: self.frames)
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> LazyOutputsResult:
     from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
     from pipelines.run.recogniser import build
 
@@ -88,7 +88,7 @@ def measure(params: Params, desk: Desk) -> Result:
 
     label = "{variant}, blocks of {size}"
     sweep = Sweep(variants, BLOCKS, "outputs in turns", label=label, together=True, calls=once)
-    return Result(
+    return LazyOutputsResult(
         timings=sweep.run(desk, params.seconds),
         outputs=scorer.n_senones,
         asked=[[len(a) for a in one.active if a is not None] for one in replays],
@@ -96,7 +96,7 @@ def measure(params: Params, desk: Desk) -> Result:
     )
 
 
-def judge(result: Result) -> Finding:
+def judge(result: LazyOutputsResult) -> Finding:
     share = quotient([sum(one) for one in result.asked], [len(one) * result.outputs for one in result.asked])
     timings, together = result.timings, BLOCKS[-1]
     whole = timings.fastest(timings.cells([WHOLE]))
@@ -122,7 +122,7 @@ def judge(result: Result) -> Finding:
     return Finding(all_of(at_most(share, MOST_SAID), at_least(best, 1.0)), why, numbers)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: LazyOutputsResult) -> Chart:
     counts, edges = np.histogram(result.fractions, bins=BINS, range=(0.0, 1.0))
     share = 100 * counts / counts.sum()
     steps = Line("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0), steps=True)

@@ -43,7 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     seconds: Seconds = 8.0
 
 
-class Result(NetResult, frozen=True, kw_only=True):
+class LowRankResult(NetResult, frozen=True, kw_only=True):
     """By net (WHOLE, "0.3" and so on, RETRAINED), with its `weights`; best senones are compared with the better net's.
 
     `changed`: WHOLE and RETRAINED on changed copies too. `layers`: frames that keep their best if it alone is factored.
@@ -57,7 +57,7 @@ class Result(NetResult, frozen=True, kw_only=True):
         return weights[name] / weights[WHOLE]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> LowRankResult:
     from pipelines.models import nets, shrink
     from profiler.machine.describe import usable_cores
 
@@ -85,7 +85,9 @@ def measure(params: Params, desk: Desk) -> Result:
         name: float(sum(values.size for key, values in each.tensors.items() if key.endswith(".weight")))
         for name, each in every.items()
     }
-    return Result(timings=timings, by_variant={"weights": weights}, decoded=found, changed=changed, layers=layers)
+    return LowRankResult(
+        timings=timings, by_variant={"weights": weights}, decoded=found, changed=changed, layers=layers
+    )
 
 
 def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
@@ -143,7 +145,7 @@ def kept_by_layer(net: Net, features: Array) -> list[float]:
     return [float((best(some, features) == exact).mean()) for some in factored]
 
 
-def judge(result: Result) -> Finding:
+def judge(result: LowRankResult) -> Finding:
     whole = result.decoded[WHOLE]
     lost = word_change(result.decoded[RETRAINED], whole)
     before = word_change(result.decoded[f"{JUDGED:g}"], whole)
@@ -176,7 +178,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, numbers)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: LowRankResult) -> Chart:
 
     def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
         sizes = {net: 100 * result.size(net) for net in nets}

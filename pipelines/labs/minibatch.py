@@ -48,13 +48,13 @@ class Run(shared.Training, frozen=True, kw_only=True):
     rate: float
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class MinibatchResult(Measured, frozen=True, kw_only=True):
     """All trainings."""
 
     runs: list[Run]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> MinibatchResult:
     import torch
 
     from pipelines.run.interleave import turns
@@ -88,20 +88,20 @@ def measure(params: Params, desk: Desk) -> Result:
         desk.progress(f"training, minibatches of {run.size}", 0.1 + 0.9 * done)
         run.seconds.append(desk.once(f"minibatch of {run.size}", partial(piece, turn.arm)))
         run.segments.append(lessons.losses(nets[turn.arm], cpu))
-    return Result(runs=runs)
+    return MinibatchResult(runs=runs)
 
 
 def _last(run: Run) -> float:
     return run.losses[-1]
 
 
-def best(result: Result) -> dict[int, Run]:
+def best(result: MinibatchResult) -> dict[int, Run]:
     """Return for each size the training with the lowest final loss."""
     sizes = dict.fromkeys(run.size for run in result.runs)
     return {size: min((run for run in result.runs if run.size == size), key=_last) for size in sizes}
 
 
-def judge(result: Result) -> Finding:
+def judge(result: MinibatchResult) -> Finding:
     chosen = best(result)
     inside, outside = ([r for size, r in chosen.items() if (LOW <= size <= HIGH) == kind] for kind in (True, False))
     if not inside or not outside:
@@ -125,7 +125,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: MinibatchResult) -> Chart:
     chosen = best(result)
     named = {str(size): run for size, run in chosen.items()}
     speeds = columns([between(run.per_example, lambda s: 1 / s) for run in chosen.values()])

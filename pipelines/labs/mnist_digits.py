@@ -95,7 +95,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     right: float
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class MnistDigitsResult(Measured, frozen=True, kw_only=True):
     """By model, on the processor; `there`: on the accelerator `device`, empty without one."""
 
     digits: int
@@ -123,7 +123,7 @@ def model(channels: int) -> nn.Module:
     )
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> MnistDigitsResult:
     import torch
 
     from pipelines.run.interleave import turns
@@ -143,7 +143,7 @@ def measure(params: Params, desk: Desk) -> Result:
         desk.progress(f"training the {name} model on {place}", done)
         courses[place, name].run(desk, name, kept=turn.round >= 0)
     found = {place: {name: courses[place, name].passes(test) for name in MODELS} for place in places}
-    return Result(
+    return MnistDigitsResult(
         digits=params.digits,
         device=desk.device or "",
         weights={name: sum(p.numel() for p in courses["cpu", name].net.parameters()) for name in MODELS},
@@ -226,11 +226,11 @@ def most(passes: Passes) -> float:
     return whole / max(whole - seconds(passes.parts["computing"]), 1e-12)
 
 
-def gains_of(result: Result) -> dict[str, Ratio | None]:
+def gains_of(result: MnistDigitsResult) -> dict[str, Ratio | None]:
     return {name: ratio(result.here[name].seconds, passes.seconds) for name, passes in result.there.items()}
 
 
-def judge(result: Result) -> Finding:
+def judge(result: MnistDigitsResult) -> Finding:
     small, large = (result.here[name] for name in MODELS)
     bounds = most(small), most(large)
     loading = {n: seconds(p.parts["loader"]) / seconds(p.seconds) for n, p in result.here.items()}
@@ -265,7 +265,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: MnistDigitsResult) -> Chart:
     places = [("processor", result.here)] + ([(result.device, result.there)] if result.there else [])
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(

@@ -43,7 +43,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     ] = 3.0
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class PipelinedBackpropResult(Measured, frozen=True, kw_only=True):
     """Costs of layers (seconds of a minibatch by round, forward and backward), splits, curves, spans of the last round.
 
     `curves`: one worker first, the longest pipeline last. `devices`: GPUs, or cores where there are none.
@@ -58,7 +58,7 @@ class Result(Measured, frozen=True, kw_only=True):
     devices: int
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> PipelinedBackpropResult:
     import torch
 
     from pipelines.training.parallel import lessons as labelled
@@ -76,7 +76,7 @@ def measure(params: Params, desk: Desk) -> Result:
     job = Job(tasks=tasks, rounds=params.rounds, outputs="senones", widths=HIDDEN, bottleneck=BOTTLENECK)
     with desk.part(0.2, 1.0):
         curves, spans = shared.trained(desk, job, params)
-    return Result(
+    return PipelinedBackpropResult(
         batch=params.batch,
         forward=forward,
         backward=backward,
@@ -131,14 +131,14 @@ class _Passes:
         self._layer.step(0.0)
 
 
-def simulated(result: Result, workers: int) -> float:
+def simulated(result: PipelinedBackpropResult, workers: int) -> float:
     """The speed-up of `workers` devices that each compute as one core here and do not wait for transfers."""
     forward, backward = (list(map(seconds, times)) for times in (result.forward, result.backward))
     bounds = pairwise([*result.splits[workers], LAYERS])
     return speed_up([Stage(sum(forward[a:b]), sum(backward[a:b])) for a, b in bounds], SIMULATED_BATCHES)
 
 
-def judge(result: Result) -> Finding:
+def judge(result: PipelinedBackpropResult) -> Finding:
     alone, pair, *_ = result.curves
     longest = result.curves[-1]
     speed = ratio(alone.per_example, pair.per_example)
@@ -170,7 +170,7 @@ def judge(result: Result) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: PipelinedBackpropResult) -> Chart:
     rows = max((block.worker for block in result.spans), default=0) + 1
     names = tuple(f"worker {n + 1}" for n in range(rows))
     blocks = tuple(

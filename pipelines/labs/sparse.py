@@ -39,13 +39,13 @@ class Params(Parameters, frozen=True, kw_only=True):
     seconds: Seconds = 16.0
 
 
-class Result(SweepResult, frozen=True, kw_only=True):
+class SparseResult(SweepResult, frozen=True, kw_only=True):
     """Products by the share of weights left. `below`: share of each layer's weights smaller than LIMITS."""
 
     below: dict[str, list[float]]
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> SparseResult:
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets
@@ -66,7 +66,7 @@ def measure(params: Params, desk: Desk) -> Result:
     whole = matrices(net)
     every = np.concatenate([weight.ravel() for weight in whole.values()])
     counts = {"whole": pruned.exact_count, "pruned": pruned.count, "retrained": retrained.count}
-    return Result(
+    return SparseResult(
         timings=timings,
         below={name: below(weight) for name, weight in whole.items()},
         counts={"small": float((np.abs(every) < SMALL).mean()), "words": pruned.exact_count.reference_words},
@@ -124,7 +124,7 @@ def dense_best(timings: Timings, frames: int) -> Cell:
     return timings.fastest(timings.cells(variant(product, frames) for product in DENSE))
 
 
-def judge(result: Result) -> Finding:
+def judge(result: SparseResult) -> Finding:
     timings, small, frames = result.timings, result.counts["small"], FRAMES[-1]
     gains = {}
     for product, n in itertools.product(SPARSE, FRAMES):
@@ -155,7 +155,7 @@ def break_even(timings: Timings, product: str, frames: int) -> float | None:
     return max(quicker, default=None)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: SparseResult) -> Chart:
     timings = result.timings
 
     def speed(product: str, n: int) -> Line:

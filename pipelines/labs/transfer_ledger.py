@@ -40,7 +40,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     seconds: list[float]
 
 
-class Result(Measured, frozen=True, kw_only=True):
+class TransferLedgerResult(Measured, frozen=True, kw_only=True):
     """All transfers by kind; `device`: who the other side was; `step_seconds`: computing of each step."""
 
     device: str
@@ -73,7 +73,7 @@ class _Book:
         desk.lane.put(stage, begin, desk.recorder.clock(), step, 1)
 
 
-def measure(params: Params, desk: Desk) -> Result:
+def measure(params: Params, desk: Desk) -> TransferLedgerResult:
     """Train with everything that crosses in a ledger; the processor's torch stands in for an accelerator."""
     import torch
 
@@ -118,10 +118,10 @@ def measure(params: Params, desk: Desk) -> Result:
             book.copy("loss back", loss_here, loss_there, number)
     with desk.step() as number:
         book.copy("weights back", on_host, net.vector, number)
-    return Result(device=device.name, real=real, batch=params.batch, kinds=book.kinds, step_seconds=steps)
+    return TransferLedgerResult(device=device.name, real=real, batch=params.batch, kinds=book.kinds, step_seconds=steps)
 
 
-def judge(result: Result) -> Finding:
+def judge(result: TransferLedgerResult) -> Finding:
     heavy = [size for kind in HEAVY for size in result.kinds[kind].bytes]
     light = [size for name, kind in result.kinds.items() if name not in HEAVY for size in kind.bytes]
     weight = min(heavy) / max(light)
@@ -157,7 +157,7 @@ def judge(result: Result) -> Finding:
     return Finding(all_of(ledger, cost), why, figures)
 
 
-def picture(result: Result) -> Chart:
+def picture(result: TransferLedgerResult) -> Chart:
     kinds = [result.kinds[name] for name in KINDS]
     one = tuple(float(np.mean(kind.bytes)) if kind.bytes else None for kind in kinds)
     every = tuple(float(sum(kind.bytes)) for kind in kinds)

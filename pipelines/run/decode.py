@@ -23,8 +23,8 @@ from pipelines.run.live_changes import LiveChanges, PendingChange
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.request import Decoded, Result
-from pipelines.run.stream import Heard, Recording, Stream
+from pipelines.run.request import Decoded, RunResult
+from pipelines.run.stream import ArrivingFeatures, Stream, WholeFeatures
 from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Pace, Tiles
 from pipelines.run.transcript import Begun, Transcript, text_of
 from profiler.arrays import Array
@@ -49,7 +49,7 @@ class Decoder:
         """`measurements`: what a recorded run measures besides its stages."""
         self.recogniser = recogniser
         self._measurements = measurements
-        self.result = Result()
+        self.result = RunResult()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._tiles = Tiles(recorder, lane, journal, self.result, measurements)
         self._control = control
@@ -59,7 +59,7 @@ class Decoder:
         """Whether requests wait."""
         self.configs_met: list[Config] = []
         """Settings that began to act while the last utterance was being decoded, in order."""
-        self._source: Recording | Heard | None = None
+        self._source: WholeFeatures | ArrivingFeatures | None = None
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self.frame = 0
         """Frames decoded in this run, over all utterances."""
@@ -101,7 +101,7 @@ class Decoder:
         self._begin_epoch(recogniser.config, epoch)
         self._pace.forget()
 
-    def run(self, items: Iterable[Item]) -> Result:
+    def run(self, items: Iterable[Item]) -> RunResult:
         """Decode `items` until they end or a stop request."""
         try:
             for item in items:
@@ -129,7 +129,7 @@ class Decoder:
             self._follow_requests()
             recogniser = self.recogniser
             count = source.next_count(recogniser, at)
-            if isinstance(source, Heard) and source.adapts(recogniser):
+            if isinstance(source, ArrivingFeatures) and source.adapts(recogniser):
                 segment = transcript.segment - begun.first
                 source.adapt(recogniser, at, count, segment, self._lane, self.frame)
                 self._tiles.end(CHUNK, self.frame, 1, surely=False)
@@ -167,13 +167,13 @@ class Decoder:
         n_frames = frontend.n_frames(len(sound.samples))
         lane.put(self._audio, self._tiles.at, self._clock(), first, n_frames)
         streams = recogniser.config.stream.chunk_ms > 0
-        source: Recording | Heard | None = None
+        source: WholeFeatures | ArrivingFeatures | None = None
         if not streams and frontend.adapts:
             heard = frontend.start(sound.samples)
             record(heard.advance(len(sound.samples)), frontend.stage_ids, first, lane)
-            source = Heard(heard)
+            source = ArrivingFeatures(heard)
         elif not streams:
-            source = Recording(frontend.features(sound.samples, first, lane))
+            source = WholeFeatures(frontend.features(sound.samples, first, lane))
         self._tiles.end(UTTERANCE, first, n_frames, surely=True)
         notes = (*item.notes, *sound.notes)
         path, part = paths.kept(str(item.path)), msgspec.to_builtins(item.part)
@@ -185,7 +185,7 @@ class Decoder:
         lane.put(self._waveform, self._tiles.at, now, first, 0)
         if source is None:
             stream = Stream(frontend, sound.samples, sound.sample_rate, recogniser.config.stream, now)
-            source = Heard(stream.utterance, stream)
+            source = ArrivingFeatures(stream.utterance, stream)
         self._source = source
         self._epochs, self.configs_met = [self.epoch], []
         recogniser.scorer.reset()

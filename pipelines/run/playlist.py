@@ -16,7 +16,7 @@ import assets
 from pipelines.audio import collecting, formats
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts as texts
-from pipelines.audio.text_file import Row
+from pipelines.audio.text_file import TranscriptRow
 from pipelines.config import Audio
 from profiler.plain import counted, one_line
 
@@ -102,7 +102,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
             (f"{times:,} links to the same file are decoded once",) * (times > 1),
         )
         for file, times in found.items()
-        for row in rows.get(file) or [Row("", "", 0)]
+        for row in rows.get(file) or [TranscriptRow("", "", 0)]
         for ending, part, said_of in _parts_of(file, row, choice)
     ]
     return Playlist(_numbered(items), tuple(notes))
@@ -123,7 +123,7 @@ def parts_of(path: Path, choice: Audio) -> dict[str, audio.Part]:
     return {f"-{name}": audio.Part(channel=at, raw=whole.raw) for at, name in enumerate(names)}
 
 
-def _parts_of(file: Path, row: Row, choice: Audio) -> Iterator[tuple[str, audio.Part, str]]:
+def _parts_of(file: Path, row: TranscriptRow, choice: Audio) -> Iterator[tuple[str, audio.Part, str]]:
     """The utterances of a row: what is appended to its name, the part of the file, and what is said.
 
     What was said on one channel alone is not known, unless the row says of which channel it is.
@@ -135,12 +135,12 @@ def _parts_of(file: Path, row: Row, choice: Audio) -> Iterator[tuple[str, audio.
         yield ending, placed, "" if ending else row.text
 
 
-def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, list[Row]], list[str]]:
+def _matched(rows: Sequence[TranscriptRow], files: Sequence[Path]) -> tuple[dict[Path, list[TranscriptRow]], list[str]]:
     """The rows of each file in their order, and notes on those that are of no use."""
     meant = _Files(files)
-    best: dict[tuple[Path, audio.Part, str], tuple[float, Row]] = {}
-    lost: list[Row] = []
-    unclear: list[Row] = []
+    best: dict[tuple[Path, audio.Part, str], tuple[float, TranscriptRow]] = {}
+    lost: list[TranscriptRow] = []
+    unclear: list[TranscriptRow] = []
     for row in rows:
         found, fit = meant.of(row)
         if len(found) != 1:
@@ -157,7 +157,7 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
             best[key] = fit, row
         if before.text != row.text:
             lost.append(row if before_fit >= fit else before)
-    matched: dict[Path, list[Row]] = defaultdict(list)
+    matched: dict[Path, list[TranscriptRow]] = defaultdict(list)
     elsewhere = []
     for (file, _, _), (fit, row) in best.items():
         matched[file].append(row)
@@ -183,7 +183,7 @@ class _Files:
                 for name in (path.name, path.stem):
                     self._by_name[_composed(name)][file] = None
 
-    def of(self, row: Row) -> tuple[list[Path], float]:
+    def of(self, row: TranscriptRow) -> tuple[list[Path], float]:
         """The files that a row may mean, one if it is clear which, and how well they fit."""
         if row.place is not None:
             found = self._by_place.get(row.place) or self._by_form.get(_composed(row.place))
@@ -214,7 +214,7 @@ def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _note(rows: Sequence[Row], what: str) -> str:
+def _note(rows: Sequence[TranscriptRow], what: str) -> str:
     first = ", ".join(one_line(row.name or row.file, 60) for row in rows[:NAMED])
     more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     one = len(rows) == 1

@@ -68,7 +68,7 @@ class Decoded:
 
 
 @dataclass
-class Result:
+class RunResult:
     """The result of a run."""
 
     utterances: list[Decoded] = field(default_factory=list)

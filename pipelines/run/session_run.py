@@ -23,7 +23,7 @@ from pipelines.run.measurements import RunMeasurements
 from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.run.request import Request, Result
+from pipelines.run.request import Request, RunResult
 from pipelines.scoring import peaks
 from pipelines.search.viterbi import Viterbi
 from profiler import counting
@@ -50,7 +50,7 @@ class Outcome:
 
     session: Path | None
     state: str
-    result: Result
+    result: RunResult
     setup_ns: int = 0
     problem: str | None = None
     notes: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def execute(
         journal, lane = _open(request, recorder, items, order.about, group)
         control.give_up = partial(journal.close, "stopped")
     running(request.out)
-    outcome = Outcome(request.out, "stopped", Result())
+    outcome = Outcome(request.out, "stopped", RunResult())
     state = "failed"
     measurements: RunMeasurements | None = None
     try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pipelines.config.audio import Stream as Settings
 from pipelines.frontend.ivector_parameters import LOOK_BACK
 from pipelines.frontend.kaldi import KaldiStream
-from pipelines.frontend.mfcc import Piece, Utterance, record
+from pipelines.frontend.mfcc import MfccUtterance, Piece, record
 from pipelines.models.ctc.front_end import CtcUtterance
 from pipelines.models.opening import FrontEnd
 from pipelines.run.recogniser import Recogniser
@@ -114,7 +114,7 @@ class Rows(NamedTuple):
     frames: int
 
 
-class Recording:
+class WholeFeatures:
     """All features are there before the first block."""
 
     stream = None
@@ -141,10 +141,10 @@ class Recording:
         return Rows(self._padded, begin, count)
 
 
-class Heard:
+class ArrivingFeatures:
     """Features that come as the sound arrives (`stream`), or whose i-vectors follow the search."""
 
-    def __init__(self, heard: Utterance | KaldiStream | CtcUtterance, stream: Stream | None = None) -> None:
+    def __init__(self, heard: MfccUtterance | KaldiStream | CtcUtterance, stream: Stream | None = None) -> None:
         self.stream, self._heard = stream, heard
         self.n_frames = len(heard.features)
         self.features: tuple[Array, ...] = (heard.features,)

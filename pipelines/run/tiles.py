@@ -7,7 +7,7 @@ from typing import Final
 
 from pipelines.run.control import Control
 from pipelines.run.measurements import RunMeasurements
-from pipelines.run.request import Result
+from pipelines.run.request import RunResult
 from profiler.analysis.stage_sums import COUNTS
 from profiler.clock import FRAME_S
 from profiler.machine.run_queue import NOTHING, Lost
@@ -27,7 +27,7 @@ class Tiles:
         recorder: Recorder,
         lane: Lane | NullLane,
         journal: Journal,
-        result: Result,
+        result: RunResult,
         measurements: RunMeasurements | None,
     ) -> None:
         self._clock, self._lane, self._journal, self._result = recorder.clock, lane, journal, result

@@ -11,7 +11,7 @@ from pipelines.config.audio import Stream
 from pipelines.run.control import Control
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.stream import Heard, Recording
+from pipelines.run.stream import ArrivingFeatures, WholeFeatures
 from pipelines.search.viterbi import Viterbi
 from profiler.clock import FRAME_S
 from profiler.session.writer import Journal
@@ -31,7 +31,7 @@ class Begun:
     item: Item
     number: int
     first: int
-    source: Recording | Heard
+    source: WholeFeatures | ArrivingFeatures
     duration_s: float
     notes: tuple[str, ...]  # What was done to the sound
     done: bool = False  # Whether it was decoded to its end
@@ -93,7 +93,7 @@ class Transcript:
     def _end_segment(self, recogniser: Recogniser, rule: int, reached: int) -> None:
         """The words so far are final, and the search begins anew."""
         search, source = recogniser.search, self.begun.source
-        assert isinstance(source, Heard)
+        assert isinstance(source, ArrivingFeatures)
         assert source.stream is not None
         self.words = self._final = [*self._final, *search.finish(self._lane)]
         self._show()

@@ -43,7 +43,7 @@ class States(NamedTuple):
     ends: Bool
 
 
-class Line(NamedTuple):
+class TranscriptStates(NamedTuple):
     """The states of a transcript, and by unit `phone` and `word` int32 (SILENT for silence)."""
 
     states: States
@@ -91,7 +91,7 @@ class Aligner:
         units = path // STATES
         return Alignment(states.senone[path], phones[units], numbers[units], score)
 
-    def line(self, words: Sequence[str]) -> Line:
+    def line(self, words: Sequence[str]) -> TranscriptStates:
         """The HMM of a transcript; AlignmentError for a word without a pronunciation."""
         built = _Builder(self._definition)
         number, choices = self._phones, []
@@ -113,7 +113,7 @@ class Aligner:
             begins=np.array(built.begins),
             ends=np.array(built.ends),
         )
-        return Line(states, phones, words_of)
+        return TranscriptStates(states, phones, words_of)
 
 
 class _Builder:

@@ -30,7 +30,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass
-class Place:
+class Position:
     """Progress of a training. `frames`: in all; `at`: of the epoch, whose data are the first `shards`."""
 
     step: int = 0
@@ -43,7 +43,7 @@ class Place:
     """What it is made by: the fields of the recipe, which must be the same to go on."""
 
 
-def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) -> None:
+def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Position) -> None:
     """Write the checkpoint; the one before stays until this one is whole."""
     tensors = {}
     for name, parameter in module.named_parameters():
@@ -55,16 +55,16 @@ def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) 
 
 
 @contextmanager
-def _opened(path: Path, framework: str) -> Iterator[tuple[Place, Any]]:
+def _opened(path: Path, framework: str) -> Iterator[tuple[Position, Any]]:
     """The place, and the file; BadInput when it is not a whole checkpoint of the net that is read within."""
     try:
         with safe_open(path, framework=framework) as file:
-            yield Place(**json.loads(file.metadata()["place"])), file
+            yield Position(**json.loads(file.metadata()["place"])), file
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise BadInput(f"{path} is not a whole checkpoint of this net: {error}.") from None
 
 
-def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[str, Any]) -> Place:
+def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[str, Any]) -> Position:
     """Put `module` and `adam` where the checkpoint was; BadInput when it is of something else."""
     with _opened(path, "pt") as (place, file), torch.no_grad():
         # What recipes did not have yet when it was written was off then.

@@ -60,7 +60,7 @@ PRIOR_FRAMES = 150.0
 DRAWS = 400  # samples per senone
 
 
-class Utterance(NamedTuple):
+class TrainingUtterance(NamedTuple):
     """The words spoken, `samples()` f32 at 16 kHz, and a `key` that changes when either does."""
 
     key: str
@@ -71,7 +71,7 @@ class Utterance(NamedTuple):
 class Speech(NamedTuple):
     """Utterances to train on, and in words what they are."""
 
-    utterances: list[Utterance]
+    utterances: list[TrainingUtterance]
     about: str
 
 
@@ -84,7 +84,7 @@ def synthetic(text: Path) -> Speech:
     for turn, (number, sentence) in itertools.product(range(len(VOICES)), enumerate(sentences(text, "training"))):
         voice = VOICES[(number + turn) % len(VOICES)]
         samples = partial(lambda s, v: speak(s, v) / FULL_SCALE, sentence, voice)
-        utterances.append(Utterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples))
+        utterances.append(TrainingUtterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples))
     return Speech(utterances, f"synthetic speech, flite's voices {', '.join(VOICES)}")
 
 
@@ -94,7 +94,7 @@ def recorded(folder: Path, about: str = "") -> Speech:
     for file, words in sorted(transcripts.read(folder / "transcripts.tsv").by_place().items()):
         key = f"{hashlib.sha256(file.read_bytes()).hexdigest()} {words}"
         samples = partial(lambda f: audio.load(f).samples, file)
-        utterances.append(Utterance(key, wer.words(words), samples))
+        utterances.append(TrainingUtterance(key, wer.words(words), samples))
     return Speech(utterances, about or f"the recordings in {folder}")
 
 
@@ -185,7 +185,7 @@ class _Maker:
         groups = [np.flatnonzero(state == s) for s in np.unique(state)]
         self._siblings = {int(senone): group for group in groups for senone in group}
 
-    def batch(self, utterances: list[Utterance], cancelled: Callable[[], bool]) -> Batch:
+    def batch(self, utterances: list[TrainingUtterance], cancelled: Callable[[], bool]) -> Batch:
         columns = 1 + NEIGHBOURS
         empty = (self._frontend.dimension, np.float32), (columns, np.int32), (columns, np.float32)
         parts = [Batch(*(np.empty((0, width), dtype) for width, dtype in empty))]

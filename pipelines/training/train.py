@@ -24,7 +24,7 @@ from pipelines.models.nets import Card, Net
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from pipelines.training import checkpoint
-from pipelines.training.checkpoint import CARD, Place
+from pipelines.training.checkpoint import CARD, Position
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import HELD_OUT, CorpusError, Pool, Progress, order
 from pipelines.training.module import FeedForward, card_for, divergence
@@ -143,7 +143,7 @@ class Trainer:
         if start is not None:
             self.module.take(start.tensors)
         self._adam = torch.optim.Adam(self.module.parameters(), lr=recipe.rate, fused=True)
-        self.place = Place(recipe=as_dict(recipe))
+        self.place = Position(recipe=as_dict(recipe))
         folder.mkdir(parents=True, exist_ok=True)
         self._checkpoint = folder / "checkpoint.safetensors"
         if self._checkpoint.exists():

@@ -25,7 +25,7 @@ WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PredictedStage:
     """One stage (or the time between stages, "overhead") and what it would take; times in ns."""
 
     name: str
@@ -45,7 +45,7 @@ class Prediction:
     """The stages of the decode lane, which add up to the wall time, and what was assumed, in sentences."""
 
     audio_s: float
-    lines: tuple[Line, ...]
+    lines: tuple[PredictedStage, ...]
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -67,11 +67,11 @@ class Prediction:
 
 def unchanged(parts: Breakdown) -> Prediction:
     """Return the session as it was, to start from."""
-    lines: list[Line] = []
+    lines: list[PredictedStage] = []
 
     def add(name: str, group: str, time_ns: float, split_ns: Mapping[str, float]) -> None:
         split = {part: max(ns, 0.0) / time_ns for part, ns in split_ns.items()} if time_ns else {}
-        lines.append(Line(name, group, time_ns, time_ns, split))
+        lines.append(PredictedStage(name, group, time_ns, time_ns, split))
 
     lost = {name: parts.categories[name] for name in NOT_OWN}
     for row in [row for row in parts.stages if row.share is not None and row.group != OVERHEAD]:
@@ -137,7 +137,7 @@ def changed(prediction: Prediction, before: Mapping[str, float], after: Mapping[
     taken = sum(mine[name].predicted_ns for name in known)
     found = []
     for name in dict.fromkeys([*mine, *after]):
-        line = mine.get(name, Line(name, group, 0.0, 0.0, {}))
+        line = mine.get(name, PredictedStage(name, group, 0.0, 0.0, {}))
         time = line.predicted_ns
         if before.get(name):
             time *= after.get(name, 0.0) / before[name]

@@ -46,7 +46,7 @@ class Operator(TypedDict):
     gflop: Annotated[float, Meta(ge=0, le=1e12)]
 
 
-class Recording(TypedDict, total=False):
+class RecorderFacts(TypedDict, total=False):
     """The instrument's own cost in ns, and which counters were read."""
 
     ns_per_put: Nanoseconds | None
@@ -96,7 +96,7 @@ StreamTime = Annotated[int, Meta(ge=-(1 << 53), lt=1 << 53)]  # Nanoseconds sinc
 StreamWord = tuple[Annotated[str, Meta(max_length=1 << 14)], Count, Count]
 
 
-class Stream(TypedDict):
+class StreamFacts(TypedDict):
     """When an utterance arrived in chunks, and what was shown when: `docs/session-format.md`."""
 
     chunk_ms: Annotated[int, Meta(ge=1, le=1 << 20)]
@@ -159,7 +159,7 @@ FACTS: Final[dict[str, Any]] = {
     "device_events": Events,
     "versions": dict[Label, Name],
     "writer": Owner,
-    "recorder": Recording,
+    "recorder": RecorderFacts,
     "scoring": Scoring,
     "nets": dict[Name, Net],
     "operators": list[Operator],
@@ -172,7 +172,7 @@ FACTS: Final[dict[str, Any]] = {
 
 ALTERNATIVES: Final = "alternatives"
 STREAM: Final = "stream"
-OF_UTTERANCE: Final = {ALTERNATIVES: Alternatives, STREAM: Stream}
+OF_UTTERANCE: Final = {ALTERNATIVES: Alternatives, STREAM: StreamFacts}
 """The facts of one utterance, by what comes before `/NUMBER`."""
 
 

@@ -21,7 +21,7 @@ from app.style.theme import theme
 from app.views.latency import COLORS, LatencyView, stack_of
 from pipelines import config as settings
 from pipelines.config import presets
-from profiler.session.facts import Stream
+from profiler.session.facts import StreamFacts
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -148,7 +148,7 @@ FIRST = 100  # The run's number of the utterance's first frame
 WORDS = (("a", FIRST + 2, 10), ("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26))  # They end at 120, 320 and 580 ms
 
 
-def stream(**changed: object) -> Stream:
+def stream(**changed: object) -> StreamFacts:
     """Six chunks of 100 ms; each takes 10 ms, the third 250 ms, of which other programs had 40."""
     arrived = [100, 200, 300, 400, 500, 600]
     started, shown = [100, 200, 300, 550, 560, 600], [110, 210, 550, 560, 570, 610]
@@ -230,7 +230,7 @@ def test_a_strange_stream_gives_numbers_or_nothing(changed):
     assert all(np.isfinite([*word.parts, word.stable_s, word.final_s]).all() for word in found.words)
 
 
-def recorded(path: Path, about: Stream, words: tuple[tuple[str, int, int], ...] = WORDS) -> Path:
+def recorded(path: Path, about: StreamFacts, words: tuple[tuple[str, int, int], ...] = WORDS) -> Path:
     """A session of one utterance, with its stream."""
     recorder = Recorder(FakeClock())
     lane, block = recorder.lane("decode", decode=True), recorder.stage("decode.block", "decode")

@@ -15,7 +15,7 @@ from app.cli import lab as verb
 from app.cli.main import main
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.gradient_noise import Result
+from pipelines.labs.gradient_noise import GradientNoiseResult
 from profiler.process import children
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -44,7 +44,9 @@ def run_cli(capsys, *words):
 def session(tmp_path):
     path = tmp_path / f"{NAME}.asrs"
     lab = labs.load(NAME)
-    found = Result(frames=64, sizes=[1, 4, 16], drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]], running=[[1.0, 1.1]] * 3)
+    found = GradientNoiseResult(
+        frames=64, sizes=[1, 4, 16], drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]], running=[[1.0, 1.1]] * 3
+    )
     fact = record.stored(NAME, lab.parameters, found, lab.judge(found))
     SessionWriter(path, Recorder(), {record.KEY: fact}).close()
     return path

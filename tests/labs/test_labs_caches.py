@@ -65,7 +65,7 @@ def planted_noise(power=-0.5, spread=0.1, draws=200):
     def noise(exponent):
         return [(3.0 * b**exponent * np.exp(spread * draw.standard_normal(draws))).tolist() for b in sizes]
 
-    return gradient_noise.Result(frames=512, sizes=sizes, drawn=noise(power), running=noise(-0.2))
+    return gradient_noise.GradientNoiseResult(frames=512, sizes=sizes, drawn=noise(power), running=noise(-0.2))
 
 
 def planted_products(element=1000.0, column=10.0, whole=1.0, blocks=1.1, noise=NOISE):

@@ -35,7 +35,7 @@ def planted_trials(**changed):
             what |= changed.get(place, {})
             trials.append(device_mismatch.Trial(operation=operation, place=place, **what))
     real, to_numpy = changed.get("real", True), changed.get("to_numpy", "no")
-    return device_mismatch.Result(device="cuda", real=real, trials=trials, to_numpy=to_numpy)
+    return device_mismatch.DeviceMismatchResult(device="cuda", real=real, trials=trials, to_numpy=to_numpy)
 
 
 def planted_product(resident=10.0, copied=62.0, noise=NOISE, device="cuda"):
@@ -67,7 +67,7 @@ def passes(loading, computing, noise=NOISE):
 def planted_digits(small=1.0, large=2.0, noise=NOISE, device=True):
     """Seconds on the device; on the processor 2 s and 20 s, 1 s of each for loading."""
     there = {"small": passes(0.5, small - 0.5, noise), "large": passes(0.5, large - 0.5, noise)}
-    return mnist_digits.Result(
+    return mnist_digits.MnistDigitsResult(
         digits=640,
         device="cuda" if device else "",
         weights={"small": 1, "large": 2},
@@ -83,7 +83,9 @@ def planted_ledger(weights=1_000_000, batch=1000, heavy=1, step=0.02, real=True)
         name: transfer_ledger.Kind(bytes=[sizes.get(name, weights)] * count, seconds=[0.01] * count)
         for name, count in counts.items()
     }
-    return transfer_ledger.Result(device="cuda", real=real, batch=256, kinds=kinds, step_seconds=[step] * 10)
+    return transfer_ledger.TransferLedgerResult(
+        device="cuda", real=real, batch=256, kinds=kinds, step_seconds=[step] * 10
+    )
 
 
 def the_rules_of_torch_hold(result):

@@ -29,7 +29,7 @@ def planted_outputs(asked=300, alone=0.5, together=0.5, noise=NOISE, spread=10):
         variant: {n: (1.0 if variant == lazy_outputs.WHOLE else share) / n for n, share in shares.items()}
         for variant in lazy_outputs.VARIANTS
     }
-    return lazy_outputs.Result(timings=timings(ms, noise), outputs=1000, asked=counts, frames=1)
+    return lazy_outputs.LazyOutputsResult(timings=timings(ms, noise), outputs=1000, asked=counts, frames=1)
 
 
 def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
@@ -42,7 +42,7 @@ def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
         errors = [10 + lost * trained] * 20
         decoded[name] = Decoded(frames=[100] * 20, same_best=same.tolist(), words=[50] * 20, errors=errors)
     ms = dict.fromkeys(LOW_RANK, 1.0 / gain) | {low_rank.WHOLE: 1.0}
-    return low_rank.Result(
+    return low_rank.LowRankResult(
         timings=at_size(16, ms, noise),
         by_variant={"weights": dict.fromkeys(LOW_RANK, 300) | {low_rank.WHOLE: 1000}},
         decoded=decoded,
@@ -68,7 +68,7 @@ def planted_sparse(small=0.9, csr=0.5, noise=NOISE):
     """`small`: share of weights below 0.1; the sparse products take `csr` of the dense time at 30 %, and so on."""
     ms = {sparse.variant(p, n): {100: float(n)} for p in DENSE for n in FRAMES}
     ms |= {sparse.variant(p, n): {k: n * csr * k / 30 for k in KEPT} for p in SPARSE for n in FRAMES}
-    return sparse.Result(
+    return sparse.SparseResult(
         timings=timings(ms, noise),
         counts={"small": small, "words": 60},
         by_variant={"word_errors": {"whole": 4, "pruned": 9, "retrained": 5}},

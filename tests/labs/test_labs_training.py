@@ -23,7 +23,7 @@ def planted_asynchronous(several=0.6, loss=2.0, waiting=0.1, noise=0.01, synchro
         curve("several", several, loss, waiting=waiting, ranks=3, noise=noise),
         curve("slowed", 0.9, 2.0, ranks=3, noise=noise),
     ]
-    return asynchronous_sgd.Result(workers=2, batch=8, accumulate=4, parameters=10, curves=curves)
+    return asynchronous_sgd.AsynchronousSgdResult(workers=2, batch=8, accumulate=4, parameters=10, curves=curves)
 
 
 def course(name, wrong, weights, noise=0.02, seed=1):
@@ -40,7 +40,7 @@ def course(name, wrong, weights, noise=0.02, seed=1):
 def planted_courses(low_rank=0.4, sparse=0.41, small=0.6, noise=0.02):
     wrong = {"low-rank": low_rank, "sparse": sparse, "small": small, "small-hard": 0.7}
     courses = [course(name, each, 30, noise, seed) for seed, (name, each) in enumerate(wrong.items(), 2)]
-    return compress_training.Result(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
+    return compress_training.CompressTrainingResult(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
 
 
 def planted_consensus(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
@@ -50,7 +50,9 @@ def planted_consensus(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
         curve("synchronous", loss=2.0, noise=noise),
         curve("asynchronous", loss=2.01, noise=noise, delays={1: 5, 3: 5}, ranks=3),
     ]
-    return consensus_admm.Result(workers=workers, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours])
+    return consensus_admm.ConsensusAdmmResult(
+        workers=workers, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours]
+    )
 
 
 def planted_minibatches(ends=None, noise=0.01, quick=()):
@@ -67,11 +69,11 @@ def planted_minibatches(ends=None, noise=0.01, quick=()):
         for size, end in (ends or usual).items()
         for rate, worse in ((0.1, 1.0), (0.4, 1.5))
     ]
-    return minibatch.Result(runs=runs)
+    return minibatch.MinibatchResult(runs=runs)
 
 
 def planted_pipelines(pair=0.5, loss=2.0, noise=0.001, four=0.28, devices=2):
-    return pipelined_backprop.Result(
+    return pipelined_backprop.PipelinedBackpropResult(
         batch=16,
         forward=[[0.01] * 5] * LAYERS,
         backward=[[0.02] * 5] * LAYERS,

@@ -52,7 +52,7 @@ def logged_cepstra(samples: np.ndarray, folder: Path, model: Path = MODEL) -> np
     return np.frombuffer(data[4:], ">f4").reshape(-1, 13)
 
 
-def computed(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.Utterance:
+def computed(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> mfcc.MfccUtterance:
     """An utterance of int16 samples, computed."""
     utterance = Mfcc(parameters).start(floats(samples))
     list(utterance.run())

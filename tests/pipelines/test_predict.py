@@ -23,7 +23,7 @@ from pipelines.run.playlist import Item
 from pipelines.search.graph.recipe import recipe_of
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import undisturbed
-from profiler.analysis.whatif import Line, Prediction
+from profiler.analysis.whatif import PredictedStage, Prediction
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.reader import Session
 from tests.each import each
@@ -35,9 +35,9 @@ NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
 START = Prediction(
     1.0,
     (
-        Line("score.mixture", "scoring", 40.0, 40.0, {}),
-        Line("search.emit", "search", 30.0, 30.0, {}),
-        Line("overhead", "overhead", 10.0, 10.0, {}),
+        PredictedStage("score.mixture", "scoring", 40.0, 40.0, {}),
+        PredictedStage("search.emit", "search", 30.0, 30.0, {}),
+        PredictedStage("overhead", "overhead", 10.0, 10.0, {}),
     ),
 )
 

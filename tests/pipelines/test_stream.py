@@ -111,16 +111,16 @@ class Journal(NullWriter):
     """Keeps what is said of the stream, and when partial results came."""
 
     clock: FakeClock
-    streams: list[facts.Stream] = field(default_factory=list)
+    streams: list[facts.StreamFacts] = field(default_factory=list)
     partials: list[tuple[int, str]] = field(default_factory=list)
 
     @property
-    def stream(self) -> facts.Stream:
+    def stream(self) -> facts.StreamFacts:
         return self.streams[-1]
 
     def meta(self, *about: object) -> None:
         if str(about[0]).startswith("stream/"):
-            self.streams.append(msgspec.convert(about[1], facts.Stream))
+            self.streams.append(msgspec.convert(about[1], facts.StreamFacts))
 
     def utterance_partial(self, *about: object) -> None:
         self.partials.append((self.clock.now, str(about[1])))

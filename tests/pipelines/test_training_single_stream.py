@@ -10,7 +10,7 @@ from pipelines.models import single_stream as models
 from pipelines.models import sphinx
 from pipelines.models.dictionary import Dictionary
 from pipelines.training import single_stream as training
-from pipelines.training.single_stream import Speech, Utterance
+from pipelines.training.single_stream import Speech, TrainingUtterance
 from profiler.errors import Cancelled
 from tests.pipelines.refusing import refusal
 
@@ -35,7 +35,9 @@ class Voice:
             self.spoken.append(number)
             return np.random.default_rng(number).normal(0, 0.1, 8000).astype(np.float32)
 
-        return Speech([Utterance(f"{words} {i}", words.split(), lambda i=i: samples(i)) for i in range(n)], "noise")
+        return Speech(
+            [TrainingUtterance(f"{words} {i}", words.split(), lambda i=i: samples(i)) for i in range(n)], "noise"
+        )
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts
 from pipelines.audio.loading import Part
-from pipelines.audio.text_file import Row
+from pipelines.audio.text_file import TranscriptRow
 from pipelines.config import presets
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import dictionary
@@ -82,8 +82,8 @@ def test_each_format_says_the_same(name, encoding, tmp_path):
 def test_parts_of_files(tmp_path):
     stm = written(tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n")
     assert transcripts.read(stm).rows == [
-        Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5", speaker="x"),
-        Row("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2", speaker="y"),
+        TranscriptRow("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5", speaker="x"),
+        TranscriptRow("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2", speaker="y"),
     ]
     ctm = written(tmp_path, "t.ctm", "r 1 0 1 two\nr 2 0 1 nine\n")
     assert [(r.text, r.part.channel, r.name) for r in transcripts.read(ctm).rows] == [
@@ -190,16 +190,16 @@ def test_kaldi_says_where_its_utterances_are(tmp_path, monkeypatch):
     written(tmp_path, "wav.scp", "u1 wav/r1.wav\nu2 sph2pipe -f wav r2.sph |\nu3 wav/r1.wav\n")
     place = str(sound.resolve())
     assert transcripts.read(text).rows == [
-        Row("u1", "two nine", 1, place, name="u1"),
-        Row("u2", "four", 2, None, name="u2"),
-        Row("u3", "", 0, place, name="u3"),
+        TranscriptRow("u1", "two nine", 1, place, name="u1"),
+        TranscriptRow("u2", "four", 2, None, name="u2"),
+        TranscriptRow("u3", "", 0, place, name="u3"),
     ]
     refused(transcripts.read, text, plain=True, says=("wav.scp", "line 2", "sph2pipe -f wav r2.sph |", "is not run"))
     written(tmp_path, "wav.scp", "r1 wav/r1.wav\n")
     written(tmp_path, "segments", "u1 r1 0.5 1.25\nu2 r1 1.5 -1\n")
     assert transcripts.read(text).rows == [
-        Row("r1", "two nine", 1, place, Part(None, 0.5, 1.25), "u1"),
-        Row("r1", "four", 2, place, Part(None, 1.5, None), "u2"),
+        TranscriptRow("r1", "two nine", 1, place, Part(None, 0.5, 1.25), "u1"),
+        TranscriptRow("r1", "four", 2, place, Part(None, 1.5, None), "u2"),
     ]
     # Files of a list are looked for from the current folder, too.
     (tmp_path / "data").mkdir()

@@ -78,7 +78,7 @@ NOTE_GAP = 8.0  # Pixels between a place and its note
 
 
 @dataclass(frozen=True)
-class Place:
+class PanelArea:
     """Where the values of a panel lie. `lying`: categories go down, values to the right."""
 
     area: QRectF
@@ -107,7 +107,7 @@ class Place:
 class Layers:
     """Puts the layers of one panel into a canvas."""
 
-    def __init__(self, canvas: Canvas, place: Place, looks: Mapping[str, Look]) -> None:
+    def __init__(self, canvas: Canvas, place: PanelArea, looks: Mapping[str, Look]) -> None:
         self._canvas, self._place, self._looks = canvas, place, looks
 
     def draw(self, panel: Chart) -> None:

@@ -15,7 +15,7 @@ from app.charts.still import LINE, StillPlot, Tick, small_metrics
 from app.model.document import Drawing
 from app.style.plain_text import AT_LEFT
 from app.style.theme import font, theme
-from app.views.labs.layers import Layers, Look, Place, draw_signs, line_of, looks, marks, named
+from app.views.labs.layers import Layers, Look, PanelArea, draw_signs, line_of, looks, marks, named
 from app.views.labs.ranges import reaches
 from pipelines.labs.chart import Bars, Chart, Mark
 from pipelines.labs.figures import figure
@@ -111,7 +111,7 @@ class Panel(StillPlot):
         if not line.dashed and not line.steps:
             draw_signs(self.canvas, [middle], look)
 
-    def _placed(self, head: float) -> Place:
+    def _placed(self, head: float) -> PanelArea:
         """Axes with their labels around the plot, and their titles."""
         metrics, wide = small_metrics(), float(self.width())
         lying = self._lies(wide)
@@ -152,7 +152,7 @@ class Panel(StillPlot):
         title = _elided(metrics, across.title, area.right(), Qt.TextElideMode.ElideLeft)
         box = QRectF(0, area.bottom() + 3 + lines * LINE, area.right(), LINE)
         self.canvas.text(title, box, Qt.AlignmentFlag.AlignRight)
-        return Place(area, self._x, self._y, lying)
+        return PanelArea(area, self._x, self._y, lying)
 
     def _lies(self, wide: float) -> bool:
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
@@ -166,14 +166,14 @@ class Panel(StillPlot):
             for name in names
         )
 
-    def _ends(self, place: Place, mark: Mark) -> tuple[bool, list[QPointF]]:
+    def _ends(self, place: PanelArea, mark: Mark) -> tuple[bool, list[QPointF]]:
         """Whether a mark is upright, and where it lies: one place, or both ends of a band."""
         ends = [mark.value] if mark.until is None else [mark.value, mark.until]
         if mark.on == "x":
             return not place.lying, [place.point(end, self._y.low) for end in ends]
         return place.lying, [place.point(self._x.low, end) for end in ends]
 
-    def _bands(self, place: Place) -> None:
+    def _bands(self, place: PanelArea) -> None:
         color, area = theme().color("accent", 36), place.area
         for mark in marks(self.chart):
             upright, ends = self._ends(place, mark)
@@ -184,7 +184,7 @@ class Panel(StillPlot):
                 band.setCoords(area.left(), band.top(), area.right(), band.bottom())
             self.canvas.bars([band] if mark.until is not None else [], color)
 
-    def _marks(self, place: Place) -> None:
+    def _marks(self, place: PanelArea) -> None:
         """Lines and texts of all marks: above the plot, or along a level from its right end on."""
         area, metrics, tokens = place.area, small_metrics(), theme()
         top = area.top() - FLAG - LINE

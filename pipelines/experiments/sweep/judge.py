@@ -129,10 +129,10 @@ class Confirmed:
     ci95: tuple[float, float]
 
 
-def result_of(folder: Path) -> trial.Result | Failed:
+def result_of(folder: Path) -> trial.TrialResult | Failed:
     """The result of the plan of `folder` where all its commands succeeded."""
     try:
-        result = read_struct(folder / trial.RESULT, trial.Result, "the result of a trial")
+        result = read_struct(folder / trial.RESULT, trial.TrialResult, "the result of a trial")
     except InputError:
         return Failed("The program of the trial was ended before it had a result.", again=True)
     for name, status in result.statuses.items():

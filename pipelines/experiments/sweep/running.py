@@ -175,7 +175,7 @@ class StudyRun:
         ended, seconds = len(self.study.trials()), list[float]()
         for _, _, folder in paths.numbered(self.study.folder / "trials"):
             with contextlib.suppress(InputError):
-                seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
+                seconds.append(read_struct(folder / trial.RESULT, trial.TrialResult, "the result of a trial").seconds)
         time_left = ""
         if seconds and ended < wanted:
             each_s = sum(seconds) / len(seconds)

@@ -27,7 +27,7 @@ RESULT: Final = "result.json"
 PARENT_S: Final = 0.2  # Seconds between two looks whether the parent lives
 
 
-class Result(msgspec.Struct, frozen=True):
+class TrialResult(msgspec.Struct, frozen=True):
     """What came of a plan: the host, the seconds it took, and the exit status of each command that was started."""
 
     host: str
@@ -58,7 +58,7 @@ def run(folder: Path) -> None:
             return
         if statuses[name]:
             break
-    write_json(folder / RESULT, Result(platform.node(), time.monotonic() - begun, statuses))
+    write_json(folder / RESULT, TrialResult(platform.node(), time.monotonic() - begun, statuses))
 
 
 def _pin() -> None:

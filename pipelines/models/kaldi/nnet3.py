@@ -74,7 +74,7 @@ def read(reader: Reader) -> Net:
     return _net(reader, lines, dims, nodes, np.asarray(priors, np.float64))
 
 
-def _needed(reader: Reader, lines: Mapping[str, Line]) -> list[str]:
+def _needed(reader: Reader, lines: Mapping[str, NodeLine]) -> list[str]:
     """The component nodes that the output needs, each after those that it takes."""
     found: dict[str, bool] = {}
     order, left = [], [OUTPUT]
@@ -102,7 +102,9 @@ def _needed(reader: Reader, lines: Mapping[str, Line]) -> list[str]:
     return [name for name in order if lines[name].kind == COMPONENT]
 
 
-def _node(reader: Reader, line: Line, component: Affine | Scaling | Function | None, dims: Mapping[str, int]) -> Node:
+def _node(
+    reader: Reader, line: NodeLine, component: Affine | Scaling | Function | None, dims: Mapping[str, int]
+) -> Node:
     shown = one_line(line.name)
     if component is None:
         reader.wrong(f"the node {shown} has the component {one_line(line.component)}, which there is not")
@@ -120,7 +122,7 @@ def _node(reader: Reader, line: Line, component: Affine | Scaling | Function | N
     )
 
 
-def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nodes: list[Node], priors: F64) -> Net:
+def _net(reader: Reader, lines: Mapping[str, NodeLine], dims: Mapping[str, int], nodes: list[Node], priors: F64) -> Net:
     last, log_softmax = _end(reader, lines[OUTPUT], nodes)
     kept = {last}
     for node in reversed(nodes):
@@ -152,7 +154,7 @@ def _net(reader: Reader, lines: Mapping[str, Line], dims: Mapping[str, int], nod
     return net
 
 
-def _end(reader: Reader, output: Line, nodes: list[Node]) -> tuple[str, bool]:
+def _end(reader: Reader, output: NodeLine, nodes: list[Node]) -> tuple[str, bool]:
     """The node that gives the scores, whose way from an affine component leads over scaling alone; and log-softmax."""
     by_name = {node.name: node for node in nodes}
 
@@ -180,7 +182,7 @@ def _end(reader: Reader, output: Line, nodes: list[Node]) -> tuple[str, bool]:
 
 
 @dataclass(frozen=True)
-class Line:
+class NodeLine:
     """A node; `dim` of an input, `component` and `parts` (of an output also) of others."""
 
     kind: str
@@ -190,7 +192,7 @@ class Line:
     dim: int = 0
 
 
-def _config(reader: Reader) -> dict[str, Line]:
+def _config(reader: Reader) -> dict[str, NodeLine]:
     """Read lines up to an empty one; by the names of their nodes. ModelError for what is not a config or not read."""
     end = reader.data.find(b"\n\n", reader.at, min(reader.at + LONGEST, reader.end))
     if end < 0 or reader.data[reader.at : reader.at + 1] != b"\n":
@@ -199,7 +201,7 @@ def _config(reader: Reader) -> dict[str, Line]:
     lines = text.strip("\n").split("\n")
     if len(lines) > MOST_LINES:
         reader.wrong(f"its config has {len(lines):,} lines, at most {MOST_LINES:,} are read")
-    found: dict[str, Line] = {}
+    found: dict[str, NodeLine] = {}
     for number, content in enumerate(lines, start=1):
         try:
             line = _line(content)
@@ -218,7 +220,7 @@ class _Unread(Exception):
     """What is wrong with a line, as the rest of a sentence."""
 
 
-def _line(content: str) -> Line:
+def _line(content: str) -> NodeLine:
     kind, _, rest = content.strip().partition(" ")
     if kind not in KINDS:
         raise _Unread(f"begins with {one_line(kind, 40)!r}, expected {', '.join(KINDS)}")
@@ -235,14 +237,14 @@ def _line(content: str) -> Line:
             raise _Unread(f"has the input {one_line(name)}; {INPUT} and {IVECTOR} are computed")
         if not re.fullmatch("[0-9]{1,8}", dim) or not 0 < int(dim) <= LARGEST_DIM:
             raise _Unread(f"has dim={one_line(dim, 40)}, expected 1 to {LARGEST_DIM:,}")
-        return Line(kind, name, dim=int(dim))
+        return NodeLine(kind, name, dim=int(dim))
     tokens = _TOKEN.findall(fields.get("input", ""))[::-1]
     parts = _parts(_call(tokens))
     if tokens:
         raise _Unread(f"has {one_line(tokens[-1], 40)!r} after its input")
     if sum(map(len, parts)) > MOST_TERMS:
         raise _Unread(f"has an input of more than {MOST_TERMS} terms")
-    return Line(kind, name, fields.get("component", ""), parts)
+    return NodeLine(kind, name, fields.get("component", ""), parts)
 
 
 class _Call(NamedTuple):

@@ -5,12 +5,12 @@ from numba import cuda
 
 from pipelines.search.device.cuda import layout
 from pipelines.search.device.cuda.intrinsics import device_function, kernel_function
-from pipelines.search.device.cuda.layout import Graph, Utterance
+from pipelines.search.device.cuda.layout import GraphArrays, UtteranceArrays
 from profiler.arrays import I32, I64
 
 
 @device_function
-def entries_needed(key: np.int64, keys: I64, graph: Graph) -> np.int32:  # pragma: no cover - compiled
+def entries_needed(key: np.int64, keys: I64, graph: GraphArrays) -> np.int32:  # pragma: no cover - compiled
     """How many entries of history a token needs: for arcs with a word, or into a phone's first state."""
     _, arcs, source = graph
     count = 0
@@ -27,7 +27,13 @@ def entries_needed(key: np.int64, keys: I64, graph: Graph) -> np.int32:  # pragm
 
 @device_function
 def new_entry(
-    state: np.int32, graph: Graph, own: Utterance, used: np.int32, count: np.int32, side: np.int32, frame: np.int32
+    state: np.int32,
+    graph: GraphArrays,
+    own: UtteranceArrays,
+    used: np.int32,
+    count: np.int32,
+    side: np.int32,
+    frame: np.int32,
 ) -> np.int32:  # pragma: no cover - compiled
     """The history entry of a new token; its `count` entries are written from `used` on, the last one first."""
     _, arcs, source = graph

@@ -17,7 +17,7 @@ from numba import cuda
 from pipelines.search.device.cuda import layout
 from pipelines.search.device.cuda.history import entries_needed, new_entry
 from pipelines.search.device.cuda.intrinsics import bits_of, device_function, float_of, kernel_function, now_ns, product
-from pipelines.search.device.cuda.layout import N_BOOKS, N_FLOATS, Graph, Utterance
+from pipelines.search.device.cuda.layout import N_BOOKS, N_FLOATS, GraphArrays, UtteranceArrays
 from profiler.arrays import F32, F64, I32, I64
 
 THREADS = 448
@@ -142,7 +142,13 @@ def _cutoff(keys: I64, lists: I32, ints: I32, bins: I32, numbers: F64) -> np.flo
 
 @device_function
 def _prune(
-    graph: Graph, numbers: F64, own: Utterance, book: I64, floats: F64, stamps: I64, shared: tuple[I32, I64, I32]
+    graph: GraphArrays,
+    numbers: F64,
+    own: UtteranceArrays,
+    book: I64,
+    floats: F64,
+    stamps: I64,
+    shared: tuple[I32, I64, I32],
 ) -> None:  # pragma: no cover - compiled
     """End the pending frame: tokens under the cutoff become the new list, with their history. Sets _STATUS."""
     states = graph.states
@@ -245,7 +251,7 @@ def _owner(lists: I32, n: np.int32, position: np.int32) -> np.int32:  # pragma: 
 
 @device_function
 def _pass(
-    graph: Graph, row: F32, numbers: F64, own: Utterance, ints: I32, limit: np.float32, relaxing: bool
+    graph: GraphArrays, row: F32, numbers: F64, own: UtteranceArrays, ints: I32, limit: np.float32, relaxing: bool
 ) -> np.float32:  # pragma: no cover - compiled
     """This thread's share of the emitting arcs: the least cost over them; `relaxing`: take tokens over those within
     `limit`, and over self-loops."""
@@ -290,7 +296,7 @@ def _pass(
 
 @device_function
 def _emit(
-    graph: Graph, row: F32, numbers: F64, own: Utterance, floats: F64, ints: I32
+    graph: GraphArrays, row: F32, numbers: F64, own: UtteranceArrays, floats: F64, ints: I32
 ) -> None:  # pragma: no cover - compiled
     """Pass tokens over self-loops and emitting arcs; the least cost is in _BEST then, the cutoff in `floats`."""
     me = cuda.threadIdx.x
@@ -312,7 +318,7 @@ def _emit(
 
 @device_function
 def _close(
-    graph: Graph, numbers: F64, own: Utterance, ints: I32, limit: np.float32, last: np.int64
+    graph: GraphArrays, numbers: F64, own: UtteranceArrays, ints: I32, limit: np.float32, last: np.int64
 ) -> np.int64:  # pragma: no cover - compiled
     """Epsilon closure of the touched states within `limit`, in rounds from `last` on, each over the list of states that
     the round before made cheaper; returns the last round."""
@@ -385,8 +391,8 @@ def search(
     ints = cuda.shared.array(_SHARED, np.int32)
     reserved = cuda.shared.array(1, np.int64)
     bins = cuda.shared.array(_BINS_AND_SUMS, np.int32)
-    graph = Graph(states, arcs, source)
-    own = Utterance(all_keys[u], all_by_state[u], all_lists[u], all_history[u])
+    graph = GraphArrays(states, arcs, source)
+    own = UtteranceArrays(all_keys[u], all_by_state[u], all_lists[u], all_history[u])
     keys, lists = own.keys, own.lists
     # Literals: an attribute of a module is none to numba.
     book = cuda.shared.array(N_BOOKS, np.int64)

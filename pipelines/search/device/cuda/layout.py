@@ -42,7 +42,7 @@ PHASES = ("cutoff", "compact", "history", "emit", "epsilon")
 """Between the stamps of a frame, ns, int64 [utterances, frames, len(PHASES) + 1]."""
 
 
-class Graph(NamedTuple):
+class GraphArrays(NamedTuple):
     """`states` int32 [n + 1, 4] and `arcs` int32 [m, 4] are the graph's records, weights as bits and in place of an
     arc's word WORD and RECORDED; `source` int32 [m] is the state that an arc leaves."""
 
@@ -51,7 +51,7 @@ class Graph(NamedTuple):
     source: I32
 
 
-class Utterance(NamedTuple):
+class UtteranceArrays(NamedTuple):
     """What is known of an utterance: by state its `keys` and `by_state`, its `lists`, and `history`."""
 
     keys: I64
