@@ -115,8 +115,8 @@ class GmmScorer(LayeredScorer):
         }
 
     @property
-    def _remembers(self) -> bool:
-        return self._strategy.follow
+    def replayable(self) -> bool:
+        return super().replayable and not self._strategy.follow
 
     def _arranged(self, config: Config) -> FrameScorer:
         strategy = self._strategy = self._strategies[_method(config)]
