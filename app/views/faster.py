@@ -233,7 +233,7 @@ class FasterView(View):
         self._try(self.tree.chosen(), lambda: None)
 
     def _untried(self) -> Change | None:
-        changes = (change for one in self._candidates for change in one.changes)
+        changes = (change for candidate in self._candidates for change in candidate.changes)
         return next((change for change in changes if self._outcome(change) is None), None)
 
     def _try_next(self) -> None:
@@ -269,9 +269,9 @@ class FasterView(View):
         time = self.by_unit("ms per frame", "ms per step")
         headers = ["stage", "change", time, "share", "headroom", "could give", "lowest RTF", "why"]
         rows: list[list[object]] = []
-        for one in self._candidates:
-            shares = (one.share, one.headroom, one.could_give)
-            figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(one.lowest(self._rtf)))
-            rows.append([one.name, "", *figures, ""])
-            rows += [[one.name, c.text, *[None] * 5, self._change_text(c)] for c in one.changes]
+        for stage in self._candidates:
+            shares = (stage.share, stage.headroom, stage.could_give)
+            figures = (milliseconds(stage.ms), *map(percent, shares), rtf_text(stage.lowest(self._rtf)))
+            rows.append([stage.name, "", *figures, ""])
+            rows += [[stage.name, c.text, *[None] * 5, self._change_text(c)] for c in stage.changes]
         return [*map(self.tr, headers)], rows

@@ -66,8 +66,8 @@ class TableModel(QtCore.QAbstractTableModel):
         column, down = self._column, self._order == QtCore.Qt.SortOrder.DescendingOrder
         if not 0 <= column < len(self._headers):
             return rows
-        known = [row for row in rows if row[column] not in BLANK]
-        ordered = sorted(known, key=lambda row: _rank(row[column]), reverse=down)
+        filled = [row for row in rows if row[column] not in BLANK]
+        ordered = sorted(filled, key=lambda row: _rank(row[column]), reverse=down)
         return ordered + [row for row in rows if row[column] in BLANK]
 
     def row(self, number: int) -> Sequence[object]:
@@ -129,8 +129,8 @@ def _rank(value: object) -> tuple[int, float, str]:
     if isinstance(value, (int, float)):
         return 0, float(value), ""
     text = str(value)
-    if found := LEADING.match(text):
-        plain = found[0].replace("\N{MINUS SIGN}", "-")
+    if number := LEADING.match(text):
+        plain = number[0].replace("\N{MINUS SIGN}", "-")
         return 0, float("".join(c for c in plain if not c.isspace())), text
     return 1, 0.0, text.casefold()
 

@@ -117,7 +117,7 @@ class View(QFrame):
         for other in (self._toggle, *self.pages.values()) if shown else ():
             if other is not button:
                 other.setChecked(False)
-        chosen = [one.text() for one in self.pages.values() if one.isChecked()]
+        chosen = [page_button.text() for page_button in self.pages.values() if page_button.isChecked()]
         self._name.setText(" · ".join([self.tr(self.title), *chosen]))
         self._redraw()
         if page is not None and shown:

@@ -179,7 +179,7 @@ class DocumentColumn(QtWidgets.QWidget):
 
 
 class TaskPage(Page):
-    """The document of a command that has ended; without words it waits for `begin`. `kind`: of as long ones."""
+    """Runs a command and shows what it printed; without words it waits for `begin`. `kind`: those that take as long."""
 
     changed = Signal()  # It began, got on, or ended
     over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
