@@ -112,12 +112,12 @@ class LayeredScorer(Scorer, ABC):
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
         """Register `stages`, and those of the rules."""
-        found = dict(stages)
+        work_counts = dict(stages)
         for layer in self._layers.values():
-            found |= layer.stages
+            work_counts |= layer.stages
         for rule in self._rules.values():
-            found |= rule.stages
-        self._meter.register(recorder, found | {COPY_STAGE: ("copied",)})
+            work_counts |= rule.stages
+        self._meter.register(recorder, work_counts | {COPY_STAGE: ("copied",)})
 
     def reset(self) -> None:
         self._frame = 0

@@ -89,15 +89,15 @@ class Study:
     def points(self) -> list[Point]:
         """The trials that may be on the front, confirmed ratios in place of first ones; others carry the noise."""
         points = []
-        for one in self.trials():
-            if one.figures is None or one.why is not None:
+        for ended in self.trials():
+            if ended.figures is None or ended.why is not None:
                 continue
-            values = {name: one.figures.objective(name) or 0.0 for name in self.sweep.objectives}
-            margins = {name: one.figures.margin if name in space.TIMES else 0.0 for name in values}
-            confirmed = self.confirmations.get(one.number)
+            values = {name: ended.figures.objective(name) or 0.0 for name in self.sweep.objectives}
+            margins = {name: ended.figures.margin if name in space.TIMES else 0.0 for name in values}
+            confirmed = self.confirmations.get(ended.number)
             if isinstance(confirmed, Confirmed) and "rtf" in values:
                 values["rtf"], margins["rtf"] = confirmed.ratio, 0.0
-            points.append(Point(one.number, tuple(values.values()), tuple(margins.values())))
+            points.append(Point(ended.number, tuple(values.values()), tuple(margins.values())))
         return points
 
     def front(self) -> list[Point]:
@@ -118,14 +118,14 @@ class Study:
         """How much each setting matters for each objective (PED-ANOVA), shares of 1; empty for few trials."""
         import optuna
 
-        done = [one for one in self.storage.get_trials(deepcopy=False) if one.values is not None]
+        done = [frozen for frozen in self.storage.get_trials(deepcopy=False) if frozen.values is not None]
         if len(done) < LEAST_FOR_IMPORTANCE:
             return {}
         shares = {}
         for place, name in enumerate(self.sweep.objectives):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about small studies, and that low values count
-                target = partial(lambda place, one: one.values[place], place)
+                target = partial(lambda place, frozen: frozen.values[place], place)
                 shares[name] = optuna.importance.get_param_importances(self.storage, target=target)
         return shares
 
@@ -134,57 +134,57 @@ class Study:
 
         return self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
 
-    def ended_as_copy(self, one: optuna.trial.Trial) -> bool:
-        """Whether an earlier trial has the settings of `one`, which then ends with the same values."""
+    def ended_as_copy(self, asked: optuna.trial.Trial) -> bool:
+        """Whether an earlier trial has the settings of `asked`, which then ends with the same values."""
         from optuna.trial import TrialState
 
-        chosen = self.chosen(one)
-        earlier = self.storage.get_trials(deepcopy=False)[: one.number]
+        chosen = self.chosen(asked)
+        earlier = self.storage.get_trials(deepcopy=False)[: asked.number]
         same = next((other for other in earlier if space.shortened(other.params) == chosen), None)
         if same is None:
             return False
         if same.values is None:
-            self.storage.tell(one, state=TrialState.FAIL)
+            self.storage.tell(asked, state=TrialState.FAIL)
         else:
             for name, excess in same.constraints.items():
-                one.set_constraint(name, excess)
-            self.storage.tell(one, same.values)
+                asked.set_constraint(name, excess)
+            self.storage.tell(asked, same.values)
         return True
 
-    def chosen(self, one: optuna.trial.Trial) -> dict[str, Value]:
+    def chosen(self, asked: optuna.trial.Trial) -> dict[str, Value]:
         """The settings of a trial, suggested by the sampler where they are not known yet."""
         params: dict[str, Value] = {}
         for axis in self.sweep.axes:
             if isinstance(axis, Choice):
-                value = one.suggest_categorical(axis.key, list(axis.values))
+                value = asked.suggest_categorical(axis.key, list(axis.values))
                 assert value is not None
                 params[axis.key] = value
             elif axis.whole:
-                params[axis.key] = one.suggest_int(axis.key, int(axis.low), int(axis.high))
+                params[axis.key] = asked.suggest_int(axis.key, int(axis.low), int(axis.high))
             else:
-                params[axis.key] = one.suggest_float(axis.key, axis.low, axis.high)
+                params[axis.key] = asked.suggest_float(axis.key, axis.low, axis.high)
         return space.shortened(params)
 
-    def tell(self, one: optuna.trial.Trial, outcome: Figures | Failed) -> None:
+    def tell(self, asked: optuna.trial.Trial, outcome: Figures | Failed) -> None:
         """End a trial with what came of it."""
         from optuna.trial import TrialState
 
         if isinstance(outcome, Failed):
-            one.set_user_attr(FAILURE, msgspec.to_builtins(outcome))
-            self.storage.tell(one, state=TrialState.FAIL)
+            asked.set_user_attr(FAILURE, msgspec.to_builtins(outcome))
+            self.storage.tell(asked, state=TrialState.FAIL)
             return
-        one.set_user_attr(FIGURES, msgspec.to_builtins(outcome))
-        noted = self.storage.get_trials(deepcopy=False)[one.number].constraints
+        asked.set_user_attr(FIGURES, msgspec.to_builtins(outcome))
+        noted = self.storage.get_trials(deepcopy=False)[asked.number].constraints
         for constraint in self.sweep.constraints:
             if (value := outcome.measured(constraint.name)) is not None and constraint.name not in noted:
-                one.set_constraint(constraint.name, constraint.excess(value))
-        self.storage.tell(one, [outcome.objective(name) or 0.0 for name in self.sweep.objectives])
+                asked.set_constraint(constraint.name, constraint.excess(value))
+        self.storage.tell(asked, [outcome.objective(name) or 0.0 for name in self.sweep.objectives])
 
     def reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
-        for one in self.trials():
-            if one.figures is not None:
-                session = paths.inside(self.folder, one.figures.session, 3)
+        for ended in self.trials():
+            if ended.figures is not None:
+                session = paths.inside(self.folder, ended.figures.session, 3)
                 if session is not None:
                     with contextlib.suppress(BadInput):
                         return judge.read_report(session.with_name(f"{BEFORE}.json")).words()
@@ -219,7 +219,7 @@ class StudyRun:
         import optuna
 
         study, slots = self.study, self.engine.slots
-        left = [optuna.trial.Trial(study.storage, one._trial_id) for one in study.unfinished()]
+        left = [optuna.trial.Trial(study.storage, frozen._trial_id) for frozen in study.unfinished()]
         running: dict[Path, optuna.trial.Trial] = {}
         copies = 0
         while True:
@@ -227,30 +227,30 @@ class StudyRun:
             while len(running) < slots and copies < MOST_COPIES:
                 if not left and len(study.trials()) + len(running) >= wanted:
                     break
-                one = left.pop(0) if left else study.storage.ask()
-                copies = copies + 1 if study.ended_as_copy(one) else 0
-                if not copies and (folder := self._started(one)) is not None:
-                    running[folder] = one
+                asked = left.pop(0) if left else study.storage.ask()
+                copies = copies + 1 if study.ended_as_copy(asked) else 0
+                if not copies and (folder := self._started(asked)) is not None:
+                    running[folder] = asked
             if not running:
                 return
             folder = self.engine.wait(self.cancelled)
-            one = running.pop(folder)
-            if (next_folder := self._ended(one, folder)) is not None:
-                running[next_folder] = one
+            asked = running.pop(folder)
+            if (next_folder := self._ended(asked, folder)) is not None:
+                running[next_folder] = asked
 
-    def _started(self, one: optuna.trial.Trial) -> Path | None:
-        """The folder in which `one` runs now; None where it ends at once."""
+    def _started(self, asked: optuna.trial.Trial) -> Path | None:
+        """The folder in which `asked` runs now; None where it ends at once."""
         study = self.study
-        chosen = study.chosen(one)
+        chosen = study.chosen(asked)
         try:
             settings.check(settings.assign(study.sweep.reference, chosen))
         except ConfigError as problem:
-            study.tell(one, Failed(str(problem)))
+            study.tell(asked, Failed(str(problem)))
             return None
-        folder, done = self._begun("trials", one.number, study.sweep.runs(chosen))
-        return self._ended(one, folder) if done else folder
+        folder, done = self._begun("trials", asked.number, study.sweep.runs(chosen))
+        return self._ended(asked, folder) if done else folder
 
-    def _ended(self, one: optuna.trial.Trial, folder: Path) -> Path | None:
+    def _ended(self, asked: optuna.trial.Trial, folder: Path) -> Path | None:
         """Keep what came of an attempt; the folder of the next one where it is repeated."""
         study = self.study
         outcome = judge.judged(folder, study.reference_words())
@@ -258,16 +258,16 @@ class StudyRun:
             missing = [name for name in study.sweep.objectives if outcome.objective(name) is None]
             if missing:
                 outcome = Failed(f"The run has no {missing[0]}.")
-        if isinstance(outcome, Failed) and self._repeats("trials", one.number, folder, outcome):
-            return self._attempt("trials", one.number, study.sweep.runs(study.chosen(one)))
-        study.tell(one, outcome)
+        if isinstance(outcome, Failed) and self._repeats("trials", asked.number, folder, outcome):
+            return self._attempt("trials", asked.number, study.sweep.runs(study.chosen(asked)))
+        study.tell(asked, outcome)
         return None
 
     def confirm(self, everything: bool = False) -> None:
         """Compare with the reference, in turns, what may be on the front, or `everything`."""
         study, engine = self.study, self.engine
         running: dict[Path, int] = {}
-        by_number = {one.number: one for one in study.trials()}
+        by_number = {ended.number: ended for ended in study.trials()}
         while True:
             begun = {*study.confirmations, *running.values()}
             points = study.points()
@@ -278,22 +278,22 @@ class StudyRun:
                 return
             while waiting and len(running) < engine.slots:
                 number = waiting.pop(0)
-                one = by_number[number]
-                folder, done = self._begun("confirmed", number, study.sweep.comparison(one.chosen))
-                if (runs := self._confirmed(one, folder) if done else folder) is not None:
+                tried = by_number[number]
+                folder, done = self._begun("confirmed", number, study.sweep.comparison(tried.chosen))
+                if (runs := self._confirmed(tried, folder) if done else folder) is not None:
                     running[runs] = number
             if running:
                 number = running.pop(folder := engine.wait(self.cancelled))
                 if (runs := self._confirmed(by_number[number], folder)) is not None:
                     running[runs] = number
 
-    def _confirmed(self, one: Trial, folder: Path) -> Path | None:
+    def _confirmed(self, tried: Trial, folder: Path) -> Path | None:
         """Keep what came of a comparison; the folder of the next one where it is repeated."""
-        assert one.figures is not None
-        outcome = judge.confirmed(folder, one.figures.wer)
-        if isinstance(outcome, Failed) and self._repeats("confirmed", one.number, folder, outcome):
-            return self._attempt("confirmed", one.number, self.study.sweep.comparison(one.chosen))
-        self.study.confirmations[one.number] = outcome
+        assert tried.figures is not None
+        outcome = judge.confirmed(folder, tried.figures.wer)
+        if isinstance(outcome, Failed) and self._repeats("confirmed", tried.number, folder, outcome):
+            return self._attempt("confirmed", tried.number, self.study.sweep.comparison(tried.chosen))
+        self.study.confirmations[tried.number] = outcome
         return None
 
     def _begun(self, kind: str, number: int, commands: Commands) -> tuple[Path, bool]:
