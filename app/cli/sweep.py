@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     sweep = _sweep(arguments)
     from pipelines.experiments.sweep.folder import opened
     from pipelines.experiments.sweep.home import Cluster, Home
-    from pipelines.experiments.sweep.running import StudyRun
-    from pipelines.experiments.sweep.study import Study, plan_grid
+    from pipelines.experiments.sweep.study import Study, StudyRun, plan_grid
     from pipelines.experiments.sweep.trial import write_json
     from profiler.files.paths import new_session_path
     from profiler.process import signals

@@ -115,7 +115,8 @@ class Study(msgspec.Struct, frozen=True, dict=True):
                 raise ValueError(what)
 
     @cached_property
-    def by_id(self) -> Mapping[int, Trial]:
+    def by_id(self) -> Mapping[int | None, Trial]:
+        """The trials by their numbers; None is the number of none."""
         return {trial.id: trial for trial in self.trials}
 
     @cached_property
@@ -137,6 +138,11 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         if name == TIME and point is not None and point.rtf_ratio is not None:
             value = point.rtf_ratio
         return None if value is None else OBJECTIVES[name].factor * value
+
+    def figures(self, name: str) -> list[float]:
+        """What the trials that have a result have of an objective, in its unit."""
+        figures = (self.figure(trial, name) for trial in self.trials if trial.why is None)
+        return [figure for figure in figures if figure is not None]
 
     def title(self, name: str) -> str:
         """Of an objective; errors are those of characters where the references have no spaces between words."""

@@ -139,8 +139,7 @@ class ChartView(View, Generic[Model]):
 
     def _hovered(self, second: float | None) -> None:
         model = self._model
-        nothing = model is None or second is None
-        self.overlay.set_readout(() if nothing else self.readout(model, second))  # type: ignore[arg-type]
+        self.overlay.set_readout(() if model is None or second is None else self.readout(model, second))
 
 
 def made_from(snapshot: Snapshot, plot: TimePlot) -> tuple[object, ...] | None:

@@ -142,15 +142,14 @@ class CostView(ChartView[CostModel]):
             self.holding = replace(self.holding, before=None)
 
     def show_model(self, model: CostModel | None) -> None:
+        self._show_arms()
         if model is None:
             self.labels.set_model(None, 0.0)
             self.stack.show_nothing()
             self._grid.show_levels(np.empty(0))
             self.p95.show_points(np.empty(0), np.empty(0))
-            self.arms.show_turns((), "")
             self.legend.set_remark("")
             return
-        self._show_arms()
         height = self.plot.plot_size[1]
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
@@ -240,15 +239,10 @@ class CostView(ChartView[CostModel]):
         total = float(mean[:OWN].sum())
         rtf = "" if self.snapshot is None else f"RTF {rtf_text(rtf_at(self.snapshot.session, model, column))}"
         layers = [(name, float(mean[i])) for i, name in reversed([*enumerate(LAYERS)])]
-        lines = [
-            ReadoutLine(clock(second, 2), rtf, strong=True),
-            *(ReadoutLine(CATEGORY_TITLES[name], milliseconds(ms), name) for name, ms in layers if ms > 0),
-            ReadoutLine(
-                self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step")),
-                milliseconds(total),
-                strong=True,
-            ),
-        ]
+        sum_name = self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step"))
+        lines = [ReadoutLine(clock(second, 2), rtf, strong=True)]
+        lines += (ReadoutLine(CATEGORY_TITLES[name], milliseconds(ms), name) for name, ms in layers if ms > 0)
+        lines.append(ReadoutLine(sum_name, milliseconds(total), strong=True))
         if model.block_frames > 1:
             worst = milliseconds(float(model.worst_ms[column]))
             lines.append(ReadoutLine(self.by_unit(self.tr("highest frame here"), self.tr("highest step here")), worst))

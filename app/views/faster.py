@@ -51,18 +51,36 @@ class CandidateTree(QtWidgets.QTreeWidget):
         self.setAllColumnsShowFocus(True)
         describe(self, self.tr("Stages by what they could give"))
 
-    def show_candidates(self, candidates: Sequence[Candidate], stage: str) -> None:
-        """Have a row for each stage and each change, and go to `stage`, unless at one of its changes."""
+    def show_candidates(
+        self, candidates: Sequence[Candidate], rtf: float | None, text_of: Callable[[Change], str], stage: str
+    ) -> None:
+        """Show what each could give a run of this RTF, and what is said of its changes; go to the row of `stage`."""
         named = [(candidate.name, *(change.text for change in candidate.changes)) for candidate in candidates]
         with QSignalBlocker(self):
             if named != self._named:
                 self._named = named
                 self._rebuild(candidates)
-            # Without a row of that stage, to the first.
+            for at, candidate in enumerate(candidates):
+                row = self.topLevelItem(at)
+                assert row is not None
+                share, gives = percent(candidate.share), percent(candidate.could_give)
+                if candidate.headroom is not None:
+                    gives = f"{share} × {percent(candidate.headroom)} = {gives}"
+                for column, figure in ((GIVES, gives), (RTF, rtf_text(candidate.lowest(rtf)))):
+                    row.setText(column, figure)
+                    row.setTextAlignment(column, AT_RIGHT)
+                for number, change in enumerate(candidate.changes):
+                    below = row.child(number)
+                    assert below is not None
+                    below.setText(WHAT, f"{self.tr(change.title)}: {text_of(change)}")
+            # Unless at one of the stage's changes; without a row of it, to the first.
             rows = self.findItems(stage, Qt.MatchFlag.MatchExactly)
             row = next(iter(rows), self.topLevelItem(0))
             if row is not None and row.text(WHAT) != self.stage():
                 self.setCurrentItem(row)
+        for column in (GIVES, RTF):
+            self.headerItem().setTextAlignment(column, AT_RIGHT)
+            self.resizeColumnToContents(column)
 
     def _rebuild(self, candidates: Sequence[Candidate]) -> None:
         """Make rows for other stages or changes; the change that is chosen stays so."""
@@ -79,25 +97,6 @@ class CandidateTree(QtWidgets.QTreeWidget):
                 if change == before:
                     self.setCurrentItem(below)
         self.expandAll()
-
-    def fill(self, candidates: Sequence[Candidate], rtf: float | None, text: Callable[[Change], str]) -> None:
-        """Show what the candidates of the rows could give a run of this RTF; `text` says what a change does."""
-        for at, candidate in enumerate(candidates):
-            row = self.topLevelItem(at)
-            assert row is not None
-            share, gives = percent(candidate.share), percent(candidate.could_give)
-            if candidate.headroom is not None:
-                gives = f"{share} × {percent(candidate.headroom)} = {gives}"
-            for column, figure in ((GIVES, gives), (RTF, rtf_text(candidate.lowest(rtf)))):
-                row.setText(column, figure)
-                row.setTextAlignment(column, AT_RIGHT)
-            for number, change in enumerate(candidate.changes):
-                child = row.child(number)
-                assert child is not None
-                child.setText(WHAT, f"{self.tr(change.title)}: {text(change)}")
-        for column in (GIVES, RTF):
-            self.headerItem().setTextAlignment(column, AT_RIGHT)
-            self.resizeColumnToContents(column)
 
     def chosen(self) -> Change | None:
         item = self.currentItem()
@@ -184,9 +183,9 @@ class FasterView(View):
     def draw(self, snapshot: Snapshot) -> None:
         desk = snapshot.desk
         config = settings_at(snapshot.session, desk.scope.last)
-        self._candidates, self._rtf = candidates(desk, config), desk.rtf
-        self.tree.show_candidates(self._candidates, self.axis.stage or "")
-        self.tree.fill(self._candidates, self._rtf, self._change_text)
+        self._model = self._candidates = candidates(desk, config)
+        self._rtf = desk.rtf
+        self.tree.show_candidates(self._candidates, desk.rtf, self._change_text, self.axis.stage or "")
         self._show_choice()
         self.set_note(
             self.tr("could give = share of the time × what is above the roof that binds"), self.tr("share × headroom")
@@ -208,15 +207,12 @@ class FasterView(View):
         super().clear()
         self._candidates, self._rtf = (), None
         self.what_if.factors.clear()
-        self.tree.show_candidates((), "")
+        self.tree.show_candidates((), None, self._change_text, "")
         self._show_choice()
 
     def set_picture(self, on: bool) -> None:
         for part in (self.try_it, self.try_all, self.about, self.what_if):
             part.setVisible(not on)
-
-    def model(self) -> tuple[Candidate, ...]:
-        return self._candidates
 
     def _moved(self) -> None:
         self._show_choice()
@@ -234,28 +230,25 @@ class FasterView(View):
             self.about.setText(f"{self.tr(change.title)} ({change.text}): {self.tr(change.why)}.")
 
     def _try_current(self) -> None:
-        if (change := self.tree.chosen()) is not None:
-            self._try(change, lambda: None)
+        self._try(self.tree.chosen(), lambda: None)
 
     def _untried(self) -> Change | None:
-        changes = (change for one in self._candidates for change in one.changes)
+        changes = (change for candidate in self._candidates for change in candidate.changes)
         return next((change for change in changes if self._outcome(change) is None), None)
 
     def _try_next(self) -> None:
         """Try what is not tried, one after the other, until one is cancelled."""
-        if (change := self._untried()) is not None:
-            self._try(change, self._try_next)
+        self._try(self._untried(), self._try_next)
 
-    def _try(self, change: Change, then: Callable[[], None]) -> None:
-        if self.snapshot is None:
+    def _try(self, change: Change | None, then: Callable[[], None]) -> None:
+        if change is None or self.snapshot is None:
             return
         path = str(self.snapshot.session.path)
 
         def take(outcome: RatioRow) -> None:
             self._outcomes[path, change.text] = outcome
             if self.snapshot is not None and str(self.snapshot.session.path) == path:
-                self.tree.fill(self._candidates, self._rtf, self._change_text)
-                self._show_choice()
+                self.draw(self.snapshot)
                 then()
 
         self.tried.emit(dict(change.settings), take)
@@ -276,9 +269,9 @@ class FasterView(View):
         time = self.by_unit("ms per frame", "ms per step")
         headers = ["stage", "change", time, "share", "headroom", "could give", "lowest RTF", "why"]
         rows: list[list[object]] = []
-        for one in self._candidates:
-            shares = (one.share, one.headroom, one.could_give)
-            figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(one.lowest(self._rtf)))
-            rows.append([one.name, "", *figures, ""])
-            rows += [[one.name, c.text, *[None] * 5, self._change_text(c)] for c in one.changes]
+        for stage in self._candidates:
+            shares = (stage.share, stage.headroom, stage.could_give)
+            figures = (milliseconds(stage.ms), *map(percent, shares), rtf_text(stage.lowest(self._rtf)))
+            rows.append([stage.name, "", *figures, ""])
+            rows += [[stage.name, c.text, *[None] * 5, self._change_text(c)] for c in stage.changes]
         return [*map(self.tr, headers)], rows

@@ -91,7 +91,7 @@ class SessionView(TableView):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self._table_model.texts = True
+        self.rows.cells.texts = True
         self.rows.wrap_columns(-1)
         self.start = StartPage()
         self.add_page("start", self.tr("Start"), self.tr("What came before the first frame, step by step"), self.start)

@@ -11,7 +11,7 @@ from functools import partial
 from PySide6 import QtCore, QtWidgets
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 
-from app.style.plain_text import AT_LEFT, AT_RIGHT, add_entry, breakable, new_menu
+from app.style.plain_text import AT_LEFT, AT_RIGHT, add_entry, breakable, describe, new_menu
 from profiler.plain import SHOWN_CHARACTERS, one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -66,8 +66,8 @@ class TableModel(QtCore.QAbstractTableModel):
         column, down = self._column, self._order == QtCore.Qt.SortOrder.DescendingOrder
         if not 0 <= column < len(self._headers):
             return rows
-        known = [row for row in rows if row[column] not in BLANK]
-        ordered = sorted(known, key=lambda row: _rank(row[column]), reverse=down)
+        filled = [row for row in rows if row[column] not in BLANK]
+        ordered = sorted(filled, key=lambda row: _rank(row[column]), reverse=down)
         return ordered + [row for row in rows if row[column] in BLANK]
 
     def row(self, number: int) -> Sequence[object]:
@@ -129,8 +129,8 @@ def _rank(value: object) -> tuple[int, float, str]:
     if isinstance(value, (int, float)):
         return 0, float(value), ""
     text = str(value)
-    if found := LEADING.match(text):
-        plain = found[0].replace("\N{MINUS SIGN}", "-")
+    if number := LEADING.match(text):
+        plain = number[0].replace("\N{MINUS SIGN}", "-")
         return 0, float("".join(c for c in plain if not c.isspace())), text
     return 1, 0.0, text.casefold()
 
@@ -164,24 +164,25 @@ class _Breaking(QtWidgets.QStyledItemDelegate):
 
 
 class TableTwin(QtWidgets.QTableView):
-    """A read-only table whose texts are never cut: wider than its place, it scrolls sideways."""
+    """A read-only table of a name whose texts are never cut: wider than its place, it scrolls sideways."""
 
-    def __init__(self, model: TableModel) -> None:
+    def __init__(self, name: str = "") -> None:
         super().__init__()
-        self._model = model
+        self.cells = TableModel(self)
         self._wraps: tuple[int, ...] = ()
-        self.setModel(model)
+        self.setModel(self.cells)
+        describe(self, name)
         _plain_rows(self)
         self.setHorizontalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollMode(QtWidgets.QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setResizeContentsPrecision(MEASURED_ROWS)
-        self.first = self._first_column(model)
+        self.first = self._first_column()
 
-    def _first_column(self, model: TableModel) -> QtWidgets.QTableView:
+    def _first_column(self) -> QtWidgets.QTableView:
         """A second view of the same rows, of their first column alone, that lies over the first."""
         first = QtWidgets.QTableView(self)
         first.setObjectName("first-column")
-        first.setModel(model)
+        first.setModel(self.cells)
         first.setSelectionModel(self.selectionModel())
         _plain_rows(first)
         first.setFocusPolicy(QtCore.Qt.FocusPolicy.NoFocus)
@@ -195,18 +196,18 @@ class TableTwin(QtWidgets.QTableView):
             one.horizontalHeader().sortIndicatorChanged.connect(
                 lambda *by, other=other: other.horizontalHeader().setSortIndicator(*by)
             )
-        model.modelReset.connect(self._place_first)
+        self.cells.modelReset.connect(self._place_first)
         first.hide()
         return first
 
     def _place_first(self) -> None:
         first, header, edge = self.first, self.horizontalHeader().height(), self.frameWidth()
-        away = self.horizontalScrollBar().value() > 0 and self._model.columnCount() > 1
+        away = self.horizontalScrollBar().value() > 0 and self.cells.columnCount() > 1
         if away:
-            for column in range(self._model.columnCount()):
+            for column in range(self.cells.columnCount()):
                 first.setColumnHidden(column, column > 0)
             first.setColumnWidth(0, self.columnWidth(0))
-            for row in range(self._model.rowCount() if self._wraps else 0):
+            for row in range(self.cells.rowCount() if self._wraps else 0):
                 first.setRowHeight(row, self.rowHeight(row))
             first.horizontalHeader().setFixedHeight(header)
             first.setGeometry(edge, edge, self.columnWidth(0), self.viewport().height() + header)
@@ -223,16 +224,16 @@ class TableTwin(QtWidgets.QTableView):
 
     def copy_selected(self) -> None:
         rows = sorted(index.row() for index in self.selectionModel().selectedRows())
-        self._copy(rows or range(self._model.rowCount()))
+        self._copy(rows or range(self.cells.rowCount()))
 
     def _copy(self, rows: Sequence[int]) -> None:
-        QGuiApplication.clipboard().setText(self._model.text(rows))
+        QGuiApplication.clipboard().setText(self.cells.text(rows))
 
     def menu(self) -> QtWidgets.QMenu:
         made, header = new_menu("", self), self.horizontalHeader()
         copy = self.copy_selected if self.selectionModel().hasSelection() else None
         add_entry(made, self.tr("Copy rows selected"), copy)
-        add_entry(made, self.tr("Copy table"), lambda: self._copy(range(self._model.rowCount())))
+        add_entry(made, self.tr("Copy table"), lambda: self._copy(range(self.cells.rowCount())))
         made.addSeparator()
         add_entry(made, self.tr("Select all"), self.selectAll)
         unsort = partial(header.setSortIndicator, -1, QtCore.Qt.SortOrder.AscendingOrder)
@@ -252,9 +253,9 @@ class TableTwin(QtWidgets.QTableView):
         self.verticalHeader().setSectionResizeMode(QtWidgets.QHeaderView.ResizeMode.ResizeToContents)
 
     def show_rows(self, table: Table) -> None:
-        columns = self._model.columnCount()
-        self._model.replace(*table)
-        if columns != self._model.columnCount():
+        columns = self.cells.columnCount()
+        self.cells.replace(*table)
+        if columns != self.cells.columnCount():
             self.fit_columns()
 
     def fit_columns(self) -> None:

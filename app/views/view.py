@@ -18,7 +18,7 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, ToolButton, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
-from app.views.table_twin import Table, TableModel, TableTwin, chart_menu
+from app.views.table_twin import Table, TableTwin, chart_menu
 from profiler.session.reader import Session
 
 RESTED_MS = 500  # The hand that moves the range rests so long before table and spoken summary of another are made
@@ -51,7 +51,6 @@ class View(QFrame):
         self.header.setSpacing(8)
         self.header.addWidget(self._toggle)
 
-        self._table_model = TableModel(self)
         self._table: TableTwin | None = None
         self._stack = QStackedLayout()
         lay_out(QVBoxLayout(self), self.header, (self._stack, 1), spacing=6, margins=(14, 9, 14, 10))
@@ -118,7 +117,7 @@ class View(QFrame):
         for other in (self._toggle, *self.pages.values()) if shown else ():
             if other is not button:
                 other.setChecked(False)
-        chosen = [one.text() for one in self.pages.values() if one.isChecked()]
+        chosen = [page_button.text() for page_button in self.pages.values() if page_button.isChecked()]
         self._name.setText(" · ".join([self.tr(self.title), *chosen]))
         self._redraw()
         if page is not None and shown:
@@ -144,7 +143,8 @@ class View(QFrame):
         self._late.stop()
         describe(self, description="")
         self.set_note("")
-        self._table_model.replace((), ())
+        if self._table is not None:
+            self._table.cells.replace((), ())
 
     def show_table(self, shown: bool) -> None:
         """Show the table instead of the chart, or the chart again."""
@@ -227,15 +227,12 @@ class View(QFrame):
             return
         self._late.stop()
         describe(self, self.tr(self.title), description=self.summary())
-        if self._toggle.isChecked():
-            self._table_model.replace(*self.table())
-            if self._table is not None:
-                self._table.fit_columns()
+        if self._toggle.isChecked() and self._table is not None:
+            self._table.cells.replace(*self.table())
+            self._table.fit_columns()
 
     def _make_table(self) -> TableTwin:
-        table = TableTwin(self._table_model)
-        describe(table, self.tr("{0}, as a table").format(self.tr(self.title)))
-        return table
+        return TableTwin(self.tr("{0}, as a table").format(self.tr(self.title)))
 
     def _is_table(self) -> None:
         """It has no chart that a table could stand for."""
@@ -260,7 +257,7 @@ class TableView(View):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self._is_table()
-        self.rows = self._make_table()
+        self.rows = self._table = self._make_table()
         self.set_body(self.rows)
         for signal in (self.rows.clicked, self.rows.activated):
             signal.connect(self._chosen)
@@ -276,4 +273,4 @@ class TableView(View):
 
     def _chosen(self, index: QModelIndex) -> None:
         if index.isValid():
-            self.choose(self._table_model.row(index.row()))
+            self.choose(self.rows.cells.row(index.row()))

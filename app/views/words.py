@@ -19,7 +19,7 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe
 from app.views.chart import ChartView
 from app.views.speech import MARKS, THICK, Marks, Spectrogram, SpokenItem, Wave
-from app.views.table_twin import Table, TableModel, TableTwin
+from app.views.table_twin import Table, TableTwin
 from app.views.word_costs_model import Confusion, confusions
 from app.views.word_places import Sentence, written_columns
 from app.views.words_model import AT_ONCE, Spoken, WordsModel, align, current_of, words_model
@@ -36,8 +36,7 @@ class Confusions(TableTwin):
     """Reference, hypothesis, how often, seconds; in the scope."""
 
     def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(TableModel())
-        self._model.setParent(self)
+        super().__init__()
         self._axis = axis
         self._found: tuple[Confusion, ...] = ()
         self._snapshot: Snapshot | None = None
@@ -87,7 +86,7 @@ class Confusions(TableTwin):
 
     def _choose(self, index: QModelIndex) -> None:
         """Go to the occurrence after the one that is marked; from elsewhere, to the first."""
-        row = self._model.row(index.row())
+        row = self.cells.row(index.row())
         pair = next((one for one in self._found if [one.reference or NONE, one.hypothesis or NONE] == row[:2]), None)
         if pair is None:
             return

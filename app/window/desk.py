@@ -46,17 +46,14 @@ class Columns(QSplitter):
         self.beside = QWidget(self)
         self.setStretchFactor(1, 1)
         self._set_handles()
-        self._narrow = self._form_gave_way = False
+        self._narrow = False
+        self.form_gave_way = False  # Whether the form would be shown if there were room
         self._by_hand = False  # Whether the user has resized the form
         self.splitterMoved.connect(self._moved_by_hand)
 
-    @property
-    def with_form(self) -> bool:
-        return not self.form.isHidden() or self._form_gave_way
-
     def show_form(self, shown: bool) -> None:
         self.form.setVisible(shown and not self._narrow)
-        self._form_gave_way = shown and self._narrow
+        self.form_gave_way = shown and self._narrow
 
     def save_width(self) -> QByteArray | None:
         return self.saveState() if self._by_hand else None
@@ -82,8 +79,8 @@ class Columns(QSplitter):
         super().resizeEvent(event)
         if (narrow := self._desk.width() < FORM_FROM) != self._narrow:
             self._narrow = narrow
-            if narrow or self._form_gave_way:
-                self._form_gave_way = narrow and not self.form.isHidden()
+            if narrow or self.form_gave_way:
+                self.form_gave_way = narrow and not self.form.isHidden()
                 self.form.setVisible(not narrow)
         if not self._by_hand:
             self.share_width()
@@ -127,7 +124,8 @@ class Desk(QWidget):
 
     def save_layout(self) -> QByteArray:
         """What `restore_layout` takes: where the docks are, and whether the form is shown."""
-        return QByteArray(WITH if self.columns.with_form else WITHOUT).append(self.docks.save())
+        form = not self.form.isHidden() or self.columns.form_gave_way
+        return QByteArray(WITH if form else WITHOUT).append(self.docks.save())
 
     def restore_layout(self, saved: QByteArray, begun_with: str = "") -> bool:
         """Take on a saved layout, which began as one that comes with the program; False if it is of no use."""

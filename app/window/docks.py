@@ -66,15 +66,15 @@ class Docks(QMainWindow):
         for dock in self.docks.values():
             dock.setFloating(False)
             self.removeDockWidget(dock)
-        found = columns(name, self.docks, self.height() < LOW)
-        heads = [[self.docks[row.views[0]] for row in column] for column in found]
+        layout = columns(name, self.docks, self.height() < LOW)
+        heads = [[self.docks[row.views[0]] for row in column] for column in layout]
         tops = [column[0] for column in heads]
         self.addDockWidget(AREA, tops[0])
         for left, right in pairwise(tops):
             self.splitDockWidget(left, right, Qt.Orientation.Horizontal)
         for upper, lower in (pair for column in heads for pair in pairwise(column)):
             self.splitDockWidget(upper, lower, Qt.Orientation.Vertical)
-        for row in (row for column in found for row in column):
+        for row in (row for column in layout for row in column):
             first, *behind = (self.docks[view] for view in (*row.views, *row.closed))
             for dock in behind:
                 self.tabifyDockWidget(first, dock)
@@ -82,7 +82,7 @@ class Docks(QMainWindow):
                 self.docks[view].setVisible(view in row.views)
             first.raise_()
         self._share(tops, WIDTHS[name], Qt.Orientation.Horizontal)
-        for column, docks in zip(found, heads, strict=True):
+        for column, docks in zip(layout, heads, strict=True):
             self._share(docks, [row.share for row in column], Qt.Orientation.Vertical)
         self._later.start()
 
@@ -117,15 +117,15 @@ class Docks(QMainWindow):
         return self.saveState(VERSION) if self._before is None else self._before
 
     def restore(self, state: QByteArray, begun_with: str = "") -> bool:
-        """Put the docks where they were, those that `state` does not know behind one of them; whether it was of use."""
+        """Put the docks where they were, and those that `state` lacks behind one of them; False if it is of no use."""
         if not self.restoreState(state, VERSION):
             return False
         self._before, self.begun_with = None, begun_with
         self._later.start()
-        known = [dock for dock in self.docks.values() if state.contains(dock.objectName().encode("utf-16-be"))]
-        open_ = [dock for dock in known if not (dock.isHidden() or dock.isFloating())]
+        saved = [dock for dock in self.docks.values() if state.contains(dock.objectName().encode("utf-16-be"))]
+        open_ = [dock for dock in saved if not (dock.isHidden() or dock.isFloating())]
         for dock in self.docks.values():
-            if dock not in known and open_:
+            if dock not in saved and open_:
                 self.tabifyDockWidget(open_[0], dock)
                 open_[0].raise_()
         return True

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out
 from app.model.processes.command import Command
-from app.style.plain_text import Button, Wrapped, describe, set_title
-from app.views.table_twin import TableModel, TableTwin
+from app.style.plain_text import Button, Wrapped, set_title
+from app.views.table_twin import TableTwin
 from profiler.process import children
 
 tr = partial(QCoreApplication.translate, "Help")
@@ -59,14 +59,12 @@ class Page(QDialog):
         self.resize(SIZE)
         self.lead = Wrapped(lead)
         self._headers = tuple(headers)
-        self._model = TableModel(self)
-        self.table = TableTwin(self._model)
-        describe(self.table, title)
+        self.table = TableTwin(title)
         below = lay_out(QHBoxLayout(), REST, Button(tr("Close"), self.accept))
         lay_out(QVBoxLayout(self), self.lead, (self.table, 1), below)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
-        self._model.replace(self._headers, rows)
+        self.table.cells.replace(self._headers, rows)
         self.table.fit_columns()
 
 

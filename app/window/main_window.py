@@ -57,9 +57,8 @@ class MainWindow(FirstWindow):
         from app.model.sound import Sound
         from app.model.time_axis import TimeAxis
         from app.window.actions.actions import Registry
-        from app.window.actions.files import Files
+        from app.window.actions.files import Files, SessionFiles
         from app.window.actions.model import ModelFolder
-        from app.window.actions.session_files import SessionFiles
         from app.window.jumps import Jumps
         from app.window.layouts import LayoutChoice
         from app.window.notices import Notices, RunNotices

@@ -93,6 +93,7 @@ class LayeredScorer(Scorer, ABC):
     ) -> None:
         """`dim`: floats of a frame of features. A subclass calls `configure` when it is ready for it."""
         self.n_senones = n_senones
+        self.most_frames = MAX_FRAMES // self.subsampling * self.subsampling  # That are scored at once
         self._dim, self._layers, self._rules = dim, layers, rules
         self._meter = Meter()
         self._held: Prepared = {}
@@ -111,12 +112,12 @@ class LayeredScorer(Scorer, ABC):
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
         """Register `stages`, and those of the rules."""
-        found = dict(stages)
+        work_counts = dict(stages)
         for layer in self._layers.values():
-            found |= layer.stages
+            work_counts |= layer.stages
         for rule in self._rules.values():
-            found |= rule.stages
-        self._meter.register(recorder, found | {COPY_STAGE: ("copied",)})
+            work_counts |= rule.stages
+        self._meter.register(recorder, work_counts | {COPY_STAGE: ("copied",)})
 
     def reset(self) -> None:
         self._frame = 0
@@ -183,10 +184,6 @@ class LayeredScorer(Scorer, ABC):
             self._latest = None
         return scores
 
-    @property
-    def most_frames(self) -> int:
-        return MAX_FRAMES // self.subsampling * self.subsampling
-
     def rows(self, frames: int) -> int:
         """Rows of scores of a block of `frames` frames."""
         return -(-frames // self.subsampling)
@@ -194,11 +191,7 @@ class LayeredScorer(Scorer, ABC):
     @property
     def replayable(self) -> bool:
         """Whether `again` can score a block as the last once more and leave no trace; a lazy one after `note`."""
-        return self._latest is not None and not self._remembers
-
-    @property
-    def _remembers(self) -> bool:
-        return False
+        return self._latest is not None
 
     def note(self) -> None:
         """Note the senones that the search wants of the next block, so that it can be scored `again`."""

@@ -98,13 +98,13 @@ class GmmScorer(LayeredScorer):
 
     def _parts(self, config: Config) -> list[Part]:
         strategy = self._strategies[_method(config)]
-        found = super()._parts(config)
+        parts = super()._parts(config)
         kernels = self._family.kind, kernels_of(config)
         if kernels not in COMPILED:
-            found.append(("kernels", self, Need(kernels, partial(self.load, config))))
+            parts.append(("kernels", self, Need(kernels, partial(self.load, config))))
         if (need := strategy.needs(config.gmm)) is not None:
-            found.append(("selection", strategy, need))
-        return found
+            parts.append(("selection", strategy, need))
+        return parts
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration; all threads share those of family and strategy."""
@@ -115,8 +115,8 @@ class GmmScorer(LayeredScorer):
         }
 
     @property
-    def _remembers(self) -> bool:
-        return self._strategy.follow
+    def replayable(self) -> bool:
+        return super().replayable and not self._strategy.follow
 
     def _arranged(self, config: Config) -> FrameScorer:
         strategy = self._strategy = self._strategies[_method(config)]

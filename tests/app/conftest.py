@@ -28,7 +28,7 @@ from app.model.pipeline import Pipeline
 from app.model.processes import command, leaving, run_control
 from app.style.theme import THEMES, set_theme, theme
 from app.window import notices
-from app.window.actions import session_files
+from app.window.actions import files
 from app.window.bars import statusline
 from app.window.main_window import MainWindow
 from app.window.pictures import drawing
@@ -80,7 +80,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
         (run_control, "STOP_TIMEOUT_MS"),
         (leaving, "PATIENCE_MS", "AT_QUIT_MS"),
         (command, "ENDING_MS"),
-        (session_files, "PATIENCE_MS"),
+        (files, "PATIENCE_MS"),
         (drawing, "PATIENCE_MS"),
     ):
         for name in names:

@@ -113,7 +113,7 @@ def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(qtbot, opene
         assert read(session) == [Bookmark(100, 200, "kept")]
     binned: list[str] = []
     bin = SimpleNamespace(moveToTrash=lambda path: binned.append(path) or True)
-    monkeypatch.setattr("app.window.actions.session_files.QFile", bin)
+    monkeypatch.setattr("app.window.actions.files.QFile", bin)
     opened.session_files.delete(finished)
     assert binned == [str(finished), str(sidecar(finished))]
 

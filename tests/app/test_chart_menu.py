@@ -102,7 +102,7 @@ def test_a_chart_over_time_zooms_to_the_selection_and_back(sample, qtbot):
 def test_charts_of_tasks_have_their_picture(qtbot, parent):
     dialog = TaskPage("Title", (sys.executable, "-c", "import time; time.sleep(60)"), "Begins", parent)
     plot = Ratios([RatioRow("whole run", 0.5, (0.4, 0.6), "B faster")])
-    dialog.add_widget(plot)
+    dialog.body.add_widget(plot)
     dialog.show()
     settle()
     choose(menu_of(plot.viewport()), "Copy picture")

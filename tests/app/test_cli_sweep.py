@@ -13,7 +13,7 @@ import assets
 from app.cli import _output
 from app.cli import sweep as verb
 from app.model.study import REPORT
-from pipelines.experiments.sweep.running import StudyRun
+from pipelines.experiments.sweep.study import StudyRun
 from profiler.errors import Cancelled
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")

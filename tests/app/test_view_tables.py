@@ -13,7 +13,7 @@ from app.model.configurations import every
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
 from app.views.session_info import SessionView
-from app.views.table_twin import TableModel, TableTwin
+from app.views.table_twin import TableTwin
 from app.views.utterances import STAGES, WORDS, UtterancesView
 from app.views.word_costs_model import word_costs
 from pipelines.audio import word_errors
@@ -40,7 +40,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(sample, qapp, qtbot):
             assert row[headers.index("at frame")] == number * 256 + int(frames.argmax())
         table = view.rows
         table.sortByColumn(slow, Qt.SortOrder.DescendingOrder)
-        first, other = ((int(view._table_model.row(n)[0]) - 1) * 256 for n in (0, 1))
+        first, other = ((int(view.rows.cells.row(n)[0]) - 1) * 256 for n in (0, 1))
         assert first == 256 * max(range(8), key=lambda n: float(rows[n][slow]))
         click_row(view, 0, qtbot)
         assert playhead.axis.selected_frames == (first, first + 256)
@@ -164,10 +164,8 @@ ROWS = [
 
 @pytest.fixture
 def table(qtbot):
-    model = TableModel()
-    model.replace(HEADERS, ROWS)
-    made = TableTwin(model)
-    model.setParent(made)
+    made = TableTwin()
+    made.cells.replace(HEADERS, ROWS)
     qtbot.addWidget(made)
     made.resize(200, 160)
     made.show()
@@ -229,14 +227,12 @@ def test_the_first_column_stays_in_sight(table):
 
 
 def test_sentences_share_the_room_and_are_whole(qtbot):
-    model = TableModel()
-    model.longest = 1000
     words = " ".join(["leisure"] * 60)  # 479 characters
-    table = TableTwin(model)
-    model.setParent(table)
+    table = TableTwin()
+    table.cells.longest = 1000
     qtbot.addWidget(table)
     table.wrap_columns(1, -1)
-    model.replace(["utterance", "A", "B"], [["one", words, "no"], ["two", "yes", words]])
+    table.cells.replace(["utterance", "A", "B"], [["one", words, "no"], ["two", "yes", words]])
     table.resize(600, 300)
     table.show()
     width = [table.columnWidth(number) for number in range(3)]
@@ -245,7 +241,7 @@ def test_sentences_share_the_room_and_are_whole(qtbot):
     line = table.fontMetrics().lineSpacing()
     least = table.fontMetrics().horizontalAdvance(words) / width[1] * line
     assert all(table.rowHeight(row) >= least for row in (0, 1))
-    assert model.text(range(2)).count(words) == 2
+    assert table.cells.text(range(2)).count(words) == 2
 
     table.resize(200, 300)
     assert [table.columnWidth(number) for number in (1, 2)] == [100, 100]

@@ -35,9 +35,9 @@ def test_figures_are_those_of_the_verb(two, qtbot):
     qtbot.addWidget(parent)
     made = Comparison(two, parent)
     made.show()
-    qtbot.waitUntil(lambda: not made.working)
-    assert isinstance(made.charts[0], Ratios)
-    assert [row.name for row in made.charts[0].rows[1:]] == [row["name"] for row in tree["stages"]]
+    qtbot.waitUntil(lambda: not made.command.running)
+    assert isinstance(made.body.charts[0], Ratios)
+    assert [row.name for row in made.body.charts[0].rows[1:]] == [row["name"] for row in tree["stages"]]
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     for row in tree["stages"]:
@@ -66,7 +66,7 @@ def chosen(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
     window.actions_["run.compare_sessions"].trigger()
     (made,) = window.findChildren(Comparison)
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     return window, made
 
 
@@ -77,12 +77,12 @@ def test_an_a_b_is_compared_with_any_session_or_its_own_arms(two, qtbot, monkeyp
     file.close()
     window, made = chosen(two[0], two[1], qtbot, monkeypatch)
     assert made.sessions == tuple(two)
-    assert len(made.charts) == 1
+    assert len(made.body.charts) == 1
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     window.actions_["run.compare_arms"].trigger()
     (_, arms_page) = window.findChildren(Comparison)
     assert arms_page.sessions == (two[0],)
-    qtbot.waitUntil(lambda: not arms_page.working)
+    qtbot.waitUntil(lambda: not arms_page.command.running)
     window.open_session(two[1])
     assert window.actions_.unavailable_reason("run.compare_arms") == "No session of an A/B is shown."
     window.close()
@@ -102,7 +102,7 @@ def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) 
     command = (sys.executable, "-c", f"print({json.dumps(json.dumps(printed))})")
     made = Comparison([Path("one.asrs"), Path("two.asrs")], parent, command, unavailable_reason=lambda: why)
     made.show()
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     return made
 
 
@@ -119,7 +119,7 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot, parent):
     assert plot.accessibleDescription().startswith("whole frame: median 0.50 ms per frame in A, 1.50 ms in B")
     made.times.stage.setCurrentIndex(1)
     assert plot.accessibleDescription().startswith("score.gaussians: median 0.50 ms per frame in A, 0.75 ms in B")
-    made.pages.setCurrentIndex(2)
+    made.body.pages.setCurrentIndex(2)
     assert not plot.grab().toImage().isNull()
     assert plot.canvas.area.width() > 200
     made.close()
@@ -158,14 +158,14 @@ def runs(bundled_speech, tmp_path_factory, short_runs):
 @pytest.mark.slow
 def test_sessions_are_recorded_again_in_turns_and_compared(runs, qtbot, monkeypatch, tmp_path):
     window, first = chosen(runs[0], runs[1], qtbot, monkeypatch)
-    assert first.sentences[0].text().startswith("undecided")
+    assert first.body.sentences[0].text().startswith("undecided")
 
     first.more.click()
     (_, again) = window.findChildren(Comparison)
     assert again.windowTitle() == "Compare wide.asrs and narrow.asrs again on this machine"
-    qtbot.waitUntil(lambda: not again.working)
-    assert again.sentences[0].text().startswith("B faster")
-    assert "0 repeats in turns" in again.sentences[0].text()
+    qtbot.waitUntil(lambda: not again.command.running)
+    assert again.body.sentences[0].text().startswith("B faster")
+    assert "0 repeats in turns" in again.body.sentences[0].text()
     assert "search.beam: 16 in A, 5 in B" in again.state.text()
     assert not again.more.isEnabled(), "it is decided"
     (path,) = (tmp_path / "sessions").glob("*-ab-gmm-quick.asrs")
@@ -173,7 +173,7 @@ def test_sessions_are_recorded_again_in_turns_and_compared(runs, qtbot, monkeypa
     assert window.memory.sessions()[0] == path
 
     again.again.click()
-    third = next(one for one in window.findChildren(Comparison) if one.working)
+    third = next(one for one in window.findChildren(Comparison) if one.command.running)
     qtbot.waitUntil(lambda: third.state.text().startswith("decoding both arms"))
     third.end.click()
     qtbot.waitUntil(lambda: window.findChildren(Comparison) == [first, again])  # what was found stays

@@ -125,7 +125,7 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     assert one.detail.run.text() == "Run"
     one.detail.as_table.click()
     assert one.detail.table.isVisible()
-    assert one.detail.rows.rowCount() == len(rows_of(past.record.lab.picture(PLANTED)))
+    assert one.detail.table.cells.rowCount() == len(rows_of(past.record.lab.picture(PLANTED)))
     with qtbot.waitSignal(one.open_session) as asked:
         one.detail.open.click()
     assert asked.args == [str(past.path)]

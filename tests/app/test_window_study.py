@@ -83,15 +83,15 @@ def test_charts_and_table_choose_the_same_trial(qtbot, opened):
     assert opened.chosen == 3
     assert opened.details.text().startswith("Trial 3: search.beam=10 · 0.900 of the reference's time · RTF 0.090")
     assert [index.row() for index in opened.table.selectionModel().selectedRows()] == [3]
-    opened.pages.setCurrentIndex(1)
+    opened.body.pages.setCurrentIndex(1)
     opened.table.sortByColumn(3, Qt.SortOrder.DescendingOrder)  # time / reference
-    assert [opened.rows.row(at)[0] for at in range(4)] == [3, 1, 0, 2]
+    assert [opened.table.cells.row(at)[0] for at in range(4)] == [3, 1, 0, 2]
     assert [index.row() for index in opened.table.selectionModel().selectedRows()] == [0]
     opened.table.setFocus()
     qtbot.keyClick(opened.table, Qt.Key.Key_Down)
     assert opened.chosen == 1
     assert "0.750 (0.700 – 0.820) of the reference's time · RTF 0.080 · WER 10.0 % · 201 MB" in opened.details.text()
-    opened.pages.setCurrentIndex(2)
+    opened.body.pages.setCurrentIndex(2)
     qtbot.mouseClick(opened.lines.viewport(), LEFT, pos=place(opened.lines, 0))
     assert opened.chosen == 0
     assert "not confirmed: The repeats were too few for an interval." in opened.details.text()
@@ -108,19 +108,22 @@ def test_points_lie_at_their_errors_and_ratios(opened):
 
 
 def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot, opened):
-    line = opened.limit.findChild(QLineEdit)
+    line = opened.fastest.limit.findChild(QLineEdit)
     line.selectAll()
     qtbot.keyClicks(line, "15")
     qtbot.keyClick(line, Qt.Key.Key_Return)
-    assert opened.fastest.text() == "Fastest with word error rate ≤ 15.0 %: trial 1, 0.750 of the reference's time."
+    assert (
+        opened.fastest.sentence.text()
+        == "Fastest with word error rate ≤ 15.0 %: trial 1, 0.750 of the reference's time."
+    )
     assert opened.chosen == 1
     assert opened.isVisible()  # Enter pressed no button
-    opened.limit.setValue(5)
-    assert opened.fastest.text() == "No trial has word error rate ≤ 5.0 %."
-    opened.objective.setCurrentIndex(opened.objective.findData("memory"))
-    assert opened.limit.value() == pytest.approx(204)  # all of them
-    opened.limit.setValue(200.5)
-    assert opened.fastest.text().endswith("trial 0, 0.500 of the reference's time.")
+    opened.fastest.limit.setValue(5)
+    assert opened.fastest.sentence.text() == "No trial has word error rate ≤ 5.0 %."
+    opened.fastest.objective.setCurrentIndex(opened.fastest.objective.findData("memory"))
+    assert opened.fastest.limit.value() == pytest.approx(204)  # all of them
+    opened.fastest.limit.setValue(200.5)
+    assert opened.fastest.sentence.text().endswith("trial 0, 0.500 of the reference's time.")
 
 
 @pytest.mark.slow
@@ -129,11 +132,11 @@ def test_the_session_of_a_trial_is_opened(qtbot, opened, folder):
     opened.choose(3)
     qtbot.mouseClick(opened.open_session, LEFT)
     assert opened.state.text().startswith("The session of trial 3 is not there any more")
-    opened.pages.setCurrentIndex(1)
+    opened.body.pages.setCurrentIndex(1)
     opened.table.setFocus()
     qtbot.keyClick(opened.table, Qt.Key.Key_Return)  # the same
     assert opened.isVisible()
-    opened.pages.setCurrentIndex(0)
+    opened.body.pages.setCurrentIndex(0)
     assert not window.open_session("x" * 5000)  # neither a file nor a folder can have this name
     qtbot.mouseDClick(opened.front.viewport(), LEFT, pos=place(opened.front, 1))
     assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
@@ -164,12 +167,12 @@ def test_importance_of_each_setting(window, tmp_path):
     shares = {"rtf": {"search.beam": 1.0}, "wer": {"search.beam": 0.25}, "unknown": {"search.beam": 1.0}}
     w.open_session(write_study(tmp_path / "s", four_trials(importance=shares)))
     made = dialog_of(w)
-    made.pages.setCurrentIndex(3)
+    made.body.pages.setCurrentIndex(3)
     assert not made.why_no_importance.isVisible()
     assert made.importance.isVisible()
     (time, errors) = made.importance.chart.layers
     assert (time.values, errors.values) == ((100.0,), (25.0,))
-    assert made.importance_rows.row(0) == ["search.beam", "100.0 %", "25.0 %"]
+    assert made.importance_table.cells.row(0) == ["search.beam", "100.0 %", "25.0 %"]
     assert "word error rate: search.beam matters most." in made.importance.accessibleDescription()
 
 
@@ -188,10 +191,10 @@ def test_studies_of_few_trials(window, tmp_path):
         made = dialog_of(w)
         assert made.state.text().startswith(says)
         for page in range(4):
-            made.pages.setCurrentIndex(page)
+            made.body.pages.setCurrentIndex(page)
             made.grab()
         assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
-        undecided = made.fastest.text().endswith("Its interval touches that of 1: their order is undecided.")
+        undecided = made.fastest.sentence.text().endswith("Its interval touches that of 1: their order is undecided.")
         assert undecided == (tree["front"] is TOUCHING)
         made.close()
 
@@ -214,7 +217,7 @@ def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window, tmp
         if w.open_session(write_study(tmp_path / "s", tree)):
             made = dialog_of(w)
             for page in range(4):
-                made.pages.setCurrentIndex(page)
+                made.body.pages.setCurrentIndex(page)
                 made.grab()
             made.write_table(tmp_path / "t.csv")
             made.close()
@@ -256,11 +259,11 @@ def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path):
     assert made.bar.value() == 50
     assert not made.use.isEnabled()  # it would be closed, and the sweep with it
     made.more.click()
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert made.state.text() == "Stopped: 1 trial: 1 done · 1 on the front"
     made.more.click()
-    qtbot.waitUntil(lambda: made.working)
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: made.command.running)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
     assert not made.more.isVisible()
     words = f"--over search.beam=7..8 --out {folder} --json"
@@ -277,7 +280,7 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, 
     assert made.more.text() == "Go on"
     assert made.more.toolTip() == "asrscope sweep --preset gmm-quick --over search.beam=7..10"
     made.more.click()
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert (tmp_path / "begun1").read_text() == f"--preset gmm-quick --over search.beam=7..10 --out {folder} --json"
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
 

@@ -155,9 +155,9 @@ def begins(parent: QWidget, tree: dict[str, object], code: str = "{}") -> Capaci
 
 def test_how_many_and_why_stand_above_chart_and_table(qtbot, parent):
     made = begins(parent, CAPACITY)
-    assert not made.working
+    assert not made.command.running
     qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert made.state.text() == (
         "12 streams on 2 cores (by single measurements 12 to 13): p99 of the delay is at most 0.5 s, "
         "and no queue grows."
@@ -167,7 +167,7 @@ def test_how_many_and_why_stand_above_chart_and_table(qtbot, parent):
     assert "Waiting for a core grows most." in copied
     assert "12\t0.200\t0.267\t0.400\t0.400\t0.400\t–\t0.400\t0.040\t0.100\t40.0\t1980\t129\t400\tno\t3 of 3" in copied
     assert "calls.capacity" in copied
-    (chart,) = made.charts
+    (chart,) = made.body.charts
     assert chart.accessibleDescription() == made.state.text()
     chart.grab()
     assert not made.form.isVisible()
@@ -187,9 +187,9 @@ def test_a_stop_shows_what_was_measured(qtbot, parent, tmp_path):
     assert not made.form.isEnabled()
     wait_until(begun.exists)
     qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert made.state.text().startswith("So far 12 streams on 2 cores")
-    assert len(made.tables) == 1
+    assert len(made.body.tables) == 1
     made.close()
 
 
@@ -347,7 +347,7 @@ def test_a_change_that_was_tried_can_be_kept(qtbot, opened, monkeypatch):
         opened.desk.faster.tried.emit({"search.beam": 7.5}, outcomes.append)
         made = opened.findChildren(TaskPage)[-1]
         assert made.windowTitle() == "Try search.beam=7.5"
-        qtbot.waitUntil(lambda made=made: not made.working)
+        qtbot.waitUntil(lambda made=made: not made.command.running)
         assert made.state.text().startswith(says)
         (keep,) = (button for button in made.findChildren(Button) if button.text() == "Keep it for the next run")
         assert keep.isEnabled() == good

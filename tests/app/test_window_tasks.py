@@ -72,9 +72,9 @@ def explanation(parent: QWidget, code: str) -> TaskPage:
 def displayed(qtbot: QtBot, parent: QWidget, code: str) -> tuple[TaskPage, str]:
     """A page whose command has ended, and what is copied of it."""
     made = explanation(parent, code)
-    assert made.working
+    assert made.command.running
     assert not made.copy.isEnabled()
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     made.copy.click()
     return made, QGuiApplication.clipboard().text()
 
@@ -86,22 +86,22 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
     assert "hot\t15.00\t14.00 – 16.00\t0.75\tat once again" in copied
     assert "memory bandwidth\t60%\t50% – 70%\t20%\t10% – 30%" in copied
     assert copied.endswith("A quarter of its time is waiting.")
-    (chart,) = made.charts
+    (chart,) = made.body.charts
     assert chart.chart.layers == (Bars("", (20.0, 15.0), (19.0, 14.0), (22.0, 16.0)),)
-    qtbot.waitUntil(made.tables[1].isVisible)  # laid out in the next turn of the event loop
+    qtbot.waitUntil(made.body.tables[1].isVisible)  # laid out in the next turn of the event loop
     made.close()
 
 
 def test_ratios_and_bars_are_drawn_and_described(qtbot, parent):
     made, _ = displayed(qtbot, parent, prints(whatif.document(WHATIF)))
-    (chart,) = made.charts
+    (chart,) = made.body.charts
     assert isinstance(chart, Ratios)
     assert [(row.name, row.predicted, row.ends) for row in chart.rows][1] == ("search.emit", 1.0, (1.1, 1.3))
     assert chart.ends == pytest.approx((0.333 / 1.1, 1.3 * 1.1))
-    assert any("blue bar is what was predicted" in label.text() for label in made.sentences)
+    assert any("blue bar is what was predicted" in label.text() for label in made.body.sentences)
     made.close()
     made, copied = displayed(qtbot, parent, prints(audit.document(AUDIT)))
-    (chart,) = made.charts
+    (chart,) = made.body.charts
     assert chart.accessibleDescription() == "Gaussians 25.0 %, Senones 100.0 %, Exponentials 150.0 %."
     chart.grab()
     assert copied.index("worse\t0\t1\tno\tno\tyes") < copied.index("as-good\t0\t0\tso\tso\tso")
@@ -141,9 +141,9 @@ def test_the_time_left_is_by_the_last_one_of_its_kind_and_never_starts_anew(qtbo
 )
 def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made = page(parent, *command)
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     assert made.state.text() == says
-    assert not made.tables
+    assert not made.body.tables
     assert not made.copy.isEnabled()
     made.close()
 
@@ -176,7 +176,7 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
     begun = concluding(f"str(pathlib.Path({str(tmp_path / 'ended')!r}).exists())")
     second = explanation(parent, begun)
     qtbot.waitUntil((tmp_path / "terminated").exists)
-    assert second.working
+    assert second.command.running
     assert second.state.text() == "Waits for the measurement before …"
     if not waits:
         second.close()
@@ -184,8 +184,8 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
     (tmp_path / "may end").touch()
     qtbot.waitUntil((tmp_path / "ended").exists)
     if waits:
-        qtbot.waitUntil(lambda: not second.working)
-        assert second.sentences[-1].text() == "True"
+        qtbot.waitUntil(lambda: not second.command.running)
+        assert second.body.sentences[-1].text() == "True"
         second.close()
     qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None)
 
@@ -283,7 +283,7 @@ def test_tasks_take_turns_and_the_desk_stays_usable(qtbot, opened, monkeypatch):
     assert opened.desk.docks.current == "roofline", "nothing lies over the desk"
     assert not opened.desk.docks.is_open("results")
     first.end.click()
-    qtbot.waitUntil(lambda: not second.working)
+    qtbot.waitUntil(lambda: not second.command.running)
     results = opened.desk.views["results"]
     assert {"results", "cost"} <= set(opened.desk.docks.in_front())
     assert results.tabs.currentWidget() is second
@@ -299,7 +299,7 @@ def test_tasks_take_turns_and_the_desk_stays_usable(qtbot, opened, monkeypatch):
 def test_a_result_off_the_desk_is_announced(qtbot, opened, monkeypatch):
     made = explained(opened, monkeypatch, SAYS)
     opened.show_welcome()
-    qtbot.waitUntil(lambda: not made.working)
+    qtbot.waitUntil(lambda: not made.command.running)
     banner = opened.notices.banners[-1]
     assert banner.text == "Explain score.gaussians: done."
     assert opened.pages.currentWidget() is opened.welcome

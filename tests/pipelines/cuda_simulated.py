@@ -211,7 +211,7 @@ def test_partial_words_and_wanted_senones_are_those_of_the_compiled_search(monke
         device.advance(scores[t : t + 4, None], [4], t, LANE)
         compiled.advance(scores[t : t + 4], t)
         before = len(one.path)
-        shortened += one.known >= 0
+        shortened += one.settled >= 0
         assert spoken(one.words(False)[0]) == spoken(compiled.partial())
         assert before - 3 < len(one.path)
     # Only the end of a path was traced anew.

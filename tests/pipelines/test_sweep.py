@@ -24,9 +24,8 @@ from pipelines.experiments.sweep import space
 from pipelines.experiments.sweep.folder import Sweep
 from pipelines.experiments.sweep.home import Cluster, Home
 from pipelines.experiments.sweep.judge import Confirmed
-from pipelines.experiments.sweep.running import StudyRun
 from pipelines.experiments.sweep.space import Point, dominates, front, possible
-from pipelines.experiments.sweep.study import Study, plan_grid
+from pipelines.experiments.sweep.study import Study, StudyRun, plan_grid
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
 from profiler.files import paths

@@ -12,7 +12,7 @@ from app.model.lab_runs import Past
 from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip, unbroken
 from app.views.labs.card import LabCard
 from app.views.labs.ranges import HEADERS, rows_of
-from app.views.table_twin import TableModel, TableTwin, chart_menu
+from app.views.table_twin import TableTwin, chart_menu
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of
@@ -39,9 +39,7 @@ class LabDetail(QWidget):
         self._changed: dict[str, Value] = {}
         self.card = LabCard()
         frame = named(QFrame(), card=True)
-        self.rows = TableModel(self)
-        self.table = TableTwin(self.rows)
-        describe(self.table, self.tr("The values of the picture"))
+        self.table = TableTwin(self.tr("The values of the picture"))
         self._shown = QStackedWidget()
         self._shown.addWidget(self.card)
         self._shown.addWidget(self.table)
@@ -123,7 +121,7 @@ class LabDetail(QWidget):
         finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)
         self._show_nothing()
         self.card.show_lab(self.lab, finding, chart)
-        self.rows.replace([self.tr(header) for header in HEADERS], () if chart is None else rows_of(chart))
+        self.table.cells.replace([self.tr(header) for header in HEADERS], () if chart is None else rows_of(chart))
         self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
         if past is not None:

@@ -80,18 +80,18 @@ class Comparison(TaskPage):
         """Show the comparison, then pages with the times per frame and the roofline."""
         super().show_result(printed)
         result = json.loads(printed)
-        self.begin_page(tr("Time per frame"))
+        self.body.begin_page(tr("Time per frame"))
         self._add_times(msgspec.convert(result["frame_times"], list[FrameTimes]))
         a, b = (msgspec.convert(result.get("roofline", {}).get(side, []), list[Point]) for side in "ab")
         if a or b:
-            self.begin_page(tr("Roofline"))
+            self.body.begin_page(tr("Roofline"))
             self._add_roofline(a, b)
         self._offer(result.get("session"), result["overall"]["verdict"])
 
     def _add_times(self, times: Sequence[FrameTimes]) -> None:
         self.times = FrameTimesPage(times)
-        self.add_widget(self.times.stage, 0)
-        self.add_widget(self.times.plot, 3)
+        self.body.add_widget(self.times.stage, 0)
+        self.body.add_widget(self.times.plot, 3)
         headers = ["stage", "mean A", "mean B", *(f"{name} {side}" for name in QUANTILES for side in "AB")]
         headers += ["highest A", "highest B", "frames A", "frames B"]
         rows = [
@@ -99,16 +99,16 @@ class Comparison(TaskPage):
             for one in times
             if (pairs := [ms for both in zip(one.a.figures, one.b.figures, strict=True) for ms in both])
         ]
-        self.add_table(Table(tr("ms per frame in A and B"), [tr(text) for text in headers], rows))
+        self.body.add_table(Table(tr("ms per frame in A and B"), [tr(text) for text in headers], rows))
 
     def _add_roofline(self, a: Sequence[Point], b: Sequence[Point]) -> None:
         self.roofline = plot = Roofline()
         show = partial(plot.show_points, b, where=Place(threads=0), before=a, baseline="A")
         plot.chosen.connect(show)
         show(next((point.name for point in b), None))
-        self.add_sentence(tr("An arrow goes from a stage in A (ring) to the same stage in B (dot)."))
-        self.add_widget(plot, 3)
-        self.add_table(Table(tr("Roofline of B and A"), *point_table(b, a, "A")))
+        self.body.add_sentence(tr("An arrow goes from a stage in A (ring) to the same stage in B (dot)."))
+        self.body.add_widget(plot, 3)
+        self.body.add_table(Table(tr("Roofline of B and A"), *point_table(b, a, "A")))
 
     def _offer(self, session: str | None, verdict: str) -> None:
         if session is not None:

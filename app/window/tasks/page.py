@@ -19,7 +19,7 @@ from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QKeyE
 from app.charts.still import StillPlot
 from app.layout import NONE, REST, Scrolled, lay_out, named, styled
 from app.model import document
-from app.model.document import Document, Drawing, Notes, Section, Table
+from app.model.document import Document, Drawing, Notes, Part, Section, Table
 from app.model.processes.command import Command, OwnFolder
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.style.plain_text import ENTER, LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
@@ -80,72 +80,22 @@ class FormPage(Page):
             super().keyPressEvent(event)
 
 
-class TaskPage(Page):
-    """The document of a command that has ended; without words it waits for `begin`. `kind`: of as long ones."""
+class DocumentColumn(QtWidgets.QWidget):
+    """Sentences, tables and charts of a document, below each other; from `begin_page` on behind tabs."""
 
-    changed = Signal()  # It began, got on, or ended
-    over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
-
-    def __init__(
-        self, title: str, words: Sequence[str], begins: str, parent: QtWidgets.QWidget, kind: str = ""
-    ) -> None:
-        super().__init__(title, parent)
-        self._begins, self.kind = begins, kind or type(self).__name__
-        self.expected_s = 0.0  # What the last one of its kind took; 0 where that is not known
-        self.stopping = False  # Whether the command was asked to end with what it has
-        self.state = Wrapped("")
-        self.copy = Button(self.tr("Copy"), self._copy)
-        self.copy.setEnabled(False)
-        self._buttons = QtWidgets.QGridLayout()
-        self._buttons.setColumnStretch(BUTTONS, 1)
-        lay_out(self.column, self.state)
-        self.column.addStretch(0)  # takes the room as long as there are no tables
-        self.column.addLayout(self._buttons)
+    def __init__(self) -> None:
+        super().__init__()
+        self._column = lay_out(QtWidgets.QVBoxLayout(self), margins=NONE)
+        self._column.addStretch(0)  # takes the room as long as there are no tables
         self.pages: QtWidgets.QTabWidget | None = None
         self._page: QtWidgets.QBoxLayout | None = None
         self.sentences: list[Wrapped] = []
         self.tables: list[TableTwin] = []
         self.charts: list[StillPlot] = []
         self._shown: list[Wrapped | TableModel] = []
-        self._make_row(title)
-        self._step, self._since = "", 0.0
-        self._tick = QTimer(self, interval=500)
-        self._tick.timeout.connect(self._show_time)
-        self.command = Command((), self)
-        self.command.let_go()  # nothing runs yet
-        if (application := QCoreApplication.instance()) is not None:
-            application.aboutToQuit.connect(self._at_quit)
-        self.add_buttons(self.copy)
-        if words:
-            self.begin(words)
 
-    def _make_row(self, title: str) -> None:
-        self.row = QtWidgets.QWidget(self)
-        name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
-        self.bar = QtWidgets.QProgressBar(minimum=0, maximum=0, textVisible=False)
-        self.bar.setFixedSize(120, 8)
-        describe(self.bar, self.tr("Progress of {0}").format(title))
-        self.end = Button(self.tr("Cancel"), self.cancel)
-        lay_out(QtWidgets.QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
-        self.row.hide()
-        self.destroyed.connect(self.row.deleteLater)
-
-    def begin(self, words: Sequence[str]) -> None:
-        """Run a command, as soon as nothing else is measured."""
-        self.command = _command_with_a_folder(words, self)
-        self.command.said.connect(self._show_progress)
-        self.command.ended.connect(self._over)
-        self._say(self.tr("Waits for the measurement before …"))
-        self.bar.hide()
-        take_turn(self.command, self._start)
-        self.changed.emit()
-
-    def show_result(self, printed: bytes) -> None:
-        """Show the document printed (extend: to offer more). ValueError, LookupError, TypeError, MsgspecError."""
-        by_key = msgspec.json.decode(printed, type=dict[str, msgspec.Raw])
-        found = msgspec.json.decode(by_key["document"], type=Document)
-        self.state.setText(found.summary)
-        for part in found.parts:
+    def add_parts(self, parts: Sequence[Part]) -> None:
+        for part in parts:
             if isinstance(part, str):
                 self.add_sentence(part)
             elif isinstance(part, Section):
@@ -169,20 +119,6 @@ class TaskPage(Page):
         if isinstance(chart, Ratios) and any(row.predicted is not None for row in chart.rows):
             self.add_sentence(self.tr("A blue bar is what was predicted; left of 1× it takes less."))
 
-    def cancel(self) -> None:
-        """End it without a result (override where it has one so far)."""
-        self.close()
-
-    def stop(self) -> bool:
-        """Ask the command to end with what it has; False where it still waits for the measurement before."""
-        self.stopping, process = True, self.command.process
-        process.terminate()
-        return process.state() != QProcess.ProcessState.NotRunning
-
-    def add_buttons(self, *buttons: Button) -> None:
-        for button in buttons:
-            self._buttons.addWidget(button, *divmod(self._buttons.count(), BUTTONS))
-
     def add_sentence(self, text: str) -> None:
         """Show a sentence below what is there."""
         label = Wrapped(text)
@@ -194,25 +130,23 @@ class TaskPage(Page):
         """Show a table below what is there, unless it has no rows."""
         if not table.rows:
             return
-        model = TableModel(self)
-        twin = TableTwin(model)
-        describe(twin, table.title)
+        twin = TableTwin(table.title)
         if table.sentences:
-            model.longest = LONGEST_LINE
+            twin.cells.longest = LONGEST_LINE
             twin.wrap_columns(*table.sentences)
-        model.replace(table.headers, table.rows)
+        twin.cells.replace(table.headers, table.rows)
         twin.setMinimumHeight(TABLE)
         self.add_widget(twin, 2)
         twin.fit_columns()
         self.tables.append(twin)
-        self._shown.append(model)
+        self._shown.append(twin.cells)
 
     def add_widget(self, widget: QtWidgets.QWidget, stretch: int = 1) -> None:
-        """Show a chart below what is there."""
+        """Show a widget below what is there."""
         if self._page is not None:
             self._page.addWidget(widget, stretch)
         else:
-            self.column.insertWidget(self.column.count() - 2, widget, stretch)
+            self._column.insertWidget(self._column.count() - 1, widget, stretch)
 
     def add_banner(self, sentences: Sequence[str]) -> None:
         """Show what speaks against the result, framed, below what is there."""
@@ -238,42 +172,114 @@ class TaskPage(Page):
         if chart is not None:
             chart_menu(chart).popup(event.globalPos())
 
+    def copy(self, *heading: str) -> None:
+        """Copy what is shown as text, below the lines of a heading."""
+        shown = (p.text(range(p.rowCount())) if isinstance(p, TableModel) else p.text() for p in self._shown)
+        QGuiApplication.clipboard().setText("\n\n".join(["\n".join(heading), *shown]))
+
+
+class TaskPage(Page):
+    """Runs a command and shows what it printed; without words it waits for `begin`. `kind`: those that take as long."""
+
+    changed = Signal()  # It began, got on, or ended
+    over = Signal()  # The command has ended, with a result or with the sentence that says why there is none
+
+    def __init__(
+        self, title: str, words: Sequence[str], begins: str, parent: QtWidgets.QWidget, kind: str = ""
+    ) -> None:
+        super().__init__(title, parent)
+        self._begins, self.kind = begins, kind or type(self).__name__
+        self.expected_s = 0.0  # What the last one of its kind took; 0 where that is not known
+        self.stopping = False  # Whether the command was asked to end with what it has
+        self.state, self.body = Wrapped(""), DocumentColumn()
+        self.copy = Button(self.tr("Copy"), lambda: self.body.copy(self.windowTitle(), self.state.text()))
+        self.copy.setEnabled(False)
+        self._buttons = QtWidgets.QGridLayout()
+        self._buttons.setColumnStretch(BUTTONS, 1)
+        lay_out(self.column, self.state, (self.body, 1), self._buttons)
+        self.row = QtWidgets.QWidget(self)
+        name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
+        self.bar = QtWidgets.QProgressBar(minimum=0, maximum=0, textVisible=False)
+        self.bar.setFixedSize(120, 8)
+        describe(self.bar, self.tr("Progress of {0}").format(title))
+        self.end = Button(self.tr("Cancel"), self.cancel)
+        lay_out(QtWidgets.QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
+        self.row.hide()
+        self.destroyed.connect(self.row.deleteLater)
+        self._step, self._since = "", 0.0
+        self._tick = QTimer(self, interval=500)
+        self._tick.timeout.connect(self._show_time)
+        self.command = Command((), self)
+        self.command.let_go()  # nothing runs yet
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self._at_quit)
+        self.add_buttons(self.copy)
+        if words:
+            self.begin(words)
+
+    def begin(self, words: Sequence[str]) -> None:
+        """Run a command, as soon as nothing else is measured."""
+        self.command = _command_with_a_folder(words, self)
+        self.command.said.connect(self._show_progress)
+        self.command.ended.connect(self._over)
+        self._say(self.tr("Waits for the measurement before …"))
+        self.bar.hide()
+        take_turn(self.command, self._start)
+        self.changed.emit()
+
+    def show_result(self, printed: bytes) -> None:
+        """Show the document printed (extend: to offer more). ValueError, LookupError, TypeError, MsgspecError."""
+        by_key = msgspec.json.decode(printed, type=dict[str, msgspec.Raw])
+        printed_document = msgspec.json.decode(by_key["document"], type=Document)
+        self.state.setText(printed_document.summary)
+        self.body.add_parts(printed_document.parts)
+
+    def cancel(self) -> None:
+        """End it without a result (override where it has one so far)."""
+        self.close()
+
+    def stop(self) -> bool:
+        """Ask the command to end with what it has; False where it still waits for the measurement before."""
+        self.stopping, process = True, self.command.process
+        process.terminate()
+        return process.state() != QProcess.ProcessState.NotRunning
+
+    def add_buttons(self, *buttons: Button) -> None:
+        for button in buttons:
+            self._buttons.addWidget(button, *divmod(self._buttons.count(), BUTTONS))
+
     def _start(self) -> None:
-        if self.working:
+        if self.command.running:
             self._since = time.monotonic()
             self._tick.start()
             self.bar.show()
             self._say(self._begins)
             self.command.start()
 
-    @property
-    def working(self) -> bool:
-        return self.command.running
-
     def closeEvent(self, event: QCloseEvent) -> None:
         self._leave()
         super().closeEvent(event)
         self.changed.emit()
 
-    def _leave(self, waits: bool = False) -> None:
-        """Have the command end, and hear no more of it; `waits`: until it is gone."""
+    def _leave(self) -> Leaving | None:
+        """Have the command end, and hear no more of it; what ends it, if it runs."""
         self._tick.stop()
         process = self.command.let_go()
         leaving = None if process is None else Leaving(process, EXPLAINS)
         leave_turn(self.command)
-        if waits and leaving is not None:
-            leaving.wait()
+        return leaving
 
     def _at_quit(self) -> None:
-        self._leave(waits=True)
+        if (leaving := self._leave()) is not None:
+            leaving.wait()
 
     def _say(self, text: str, *shorter: str) -> None:
         self.state.setText(text)
         self.progress.set_full(text, *shorter)
 
     def _show_progress(self, line: str) -> None:
-        found = SHARE.match(line)
-        self._step = found["step"].partition(":")[0] if found else line  # what follows are names of kernels
+        shared = SHARE.match(line)
+        self._step = shared["step"].partition(":")[0] if shared else line  # what follows are names of kernels
         self._show_time()
 
     def _show_time(self) -> None:
@@ -305,10 +311,6 @@ class TaskPage(Page):
             self.expected_s = time.monotonic() - self._since
             self.copy.setEnabled(True)
 
-    def _copy(self) -> None:
-        shown = (p.text(range(p.rowCount())) if isinstance(p, TableModel) else p.text() for p in self._shown)
-        QGuiApplication.clipboard().setText("\n\n".join([f"{self.windowTitle()}\n{self.state.text()}", *shown]))
-
 
 class Boxed(QtWidgets.QFrame):
     """Sentences in a frame: as high as they are, up to TALLEST lines."""
@@ -335,10 +337,6 @@ def _command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
     except OSError:
         return Command(words, parent, **LINES)  # the command says itself what is wrong
     command = Command(words, parent, TMPDIR=str(folder.path), **LINES)
-
-    def remove(*_: object) -> None:
-        folder.remove()
-
-    command.process.finished.connect(remove)
-    command.process.destroyed.connect(remove)
+    for gone in (command.process.finished, command.process.destroyed):
+        gone.connect(lambda *_: folder.remove())
     return command

@@ -86,7 +86,7 @@ def trial(w: MainWindow, settings: Mapping[str, Value], tell: Callable[[RatioRow
 
     def show_outcome() -> None:
         keep.setEnabled(page.copy.isEnabled())
-        rows = [row for chart in page.charts if isinstance(chart, Ratios) for row in chart.rows]
+        rows = [row for chart in page.body.charts if isinstance(chart, Ratios) for row in chart.rows]
         if page.copy.isEnabled() and rows:
             tell(rows[0])
 
@@ -120,7 +120,8 @@ class CapacityPage(TaskPage):
             describe(box, title)
             rows.addRow(Label(title), box)
         self.bound.set_unit(tr(" s"))
-        self.start = named(Button(tr("Start"), lambda: self.cancel() if self.working else self._begin()), primary=True)
+        start = Button(tr("Start"), lambda: self.cancel() if self.command.running else self._begin())
+        self.start = named(start, primary=True)
         self.add_buttons(self.start)
         self.column.insertWidget(1, self.form)
         self.state.setText(about)

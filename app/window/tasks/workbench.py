@@ -115,8 +115,8 @@ class TaskStrip(QFrame):
             self._show(page, True)
 
     def _follow(self, page: TaskPage) -> None:
-        page.row.setVisible(page.working)
-        (self._working.add if page.working else self._working.discard)(page)
+        page.row.setVisible(page.command.running)
+        (self._working.add if page.command.running else self._working.discard)(page)
         self.setFixedHeight(self._status.sizeHint().height())
         self._status.setVisible(not self._working)
         self.setVisible(bool(self._working))

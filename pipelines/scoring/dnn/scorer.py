@@ -158,8 +158,8 @@ class DnnScorer(LayeredScorer):
         return Ready(arithmetic, net, origin)
 
     @property
-    def _remembers(self) -> bool:
-        return self._rule is self._rules[HEADS]
+    def replayable(self) -> bool:
+        return super().replayable and self._rule is not self._rules[HEADS]
 
     def _part_of(self, block: Array, scores: Array) -> None:
         if self._rule is not self._rules[HEADS]:

@@ -77,7 +77,7 @@ class BatchSearch(ABC):
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`; DeviceError
     where it has too little memory. `utterances`: what has come of each."""
 
-    known: ClassVar[Mapping[str, tuple[str, ...]]]  # Its stages, and their work counts
+    work_counts: ClassVar[Mapping[str, tuple[str, ...]]]  # By stage
     utterances: Sequence[UtteranceHistory | CudaUtterance]
     beam: float
 
@@ -89,7 +89,7 @@ class BatchSearch(ABC):
 
     def stages(self, recorder: Recorder) -> None:
         before = dict(self._ids)
-        for name, counts in self.known.items():
+        for name, counts in self.work_counts.items():
             self._ids[name] = recorder.stage(name, "search", counts)
         self.launches.renumber(before, self._ids)
 
@@ -98,8 +98,8 @@ class BatchSearch(ABC):
         utterance b, none once it is lost; a tensor of torch already lies on the device."""
         for at in range(0, len(scores), BLOCK_FRAMES):
             part = scores[at : at + BLOCK_FRAMES]
-            living = zip(lengths, self.utterances, strict=True)
-            left = [0 if one.lost else min(max(n - at, 0), len(part)) for n, one in living]
+            lost = [utterance.lost for utterance in self.utterances]
+            left = [0 if gone else min(max(n - at, 0), len(part)) for n, gone in zip(lengths, lost, strict=True)]
             if any(left):
                 with guarded(self._work.device):
                     self._block(part, left, first_frame + at, lane)
@@ -120,7 +120,7 @@ class BatchSearch(ABC):
 class DeviceSearch(BatchSearch):
     """The search in torch."""
 
-    known = STAGES
+    work_counts = STAGES
     utterances: list[UtteranceHistory]
 
     def __init__(self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1) -> None:
@@ -158,8 +158,8 @@ class DeviceSearch(BatchSearch):
         """New utterances begin, all at once."""
         arcs, costs = self._arcs, self._path_costs
         self.utterances = [UtteranceHistory(self.graph, arcs, costs) for _ in range(self.batch)]
-        for one in self.utterances:
-            one.prune(self.beam, self._min_active)
+        for utterance in self.utterances:
+            utterance.prune(self.beam, self._min_active)
         tokens = len(self.utterances[0].states)
         # A power of two above what the utterances before had; it grows as need be.
         peak, self._frontier = self._peak, None
@@ -232,8 +232,8 @@ class DeviceSearch(BatchSearch):
         begin = work.now()
         counts = np.where(inside[:, :, None], counts, 0)
         previous, arc, best, states, costs = map(frontier.fetched, ("previous", "arc", "best", "state", "cost"))
-        for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
-            one.take(previous[:n, b], arc[:n, b], best[:n, b], states[b], costs[b])
+        for b, (utterance, n) in enumerate(zip(self.utterances, lengths, strict=True)):
+            utterance.take(previous[:n, b], arc[:n, b], best[:n, b], states[b], costs[b])
         alive, arcs, senones = (int(counts[:, :, i].sum()) for i in range(3))
         lane.put(ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones)
         work.end_block(first_frame, frames)
@@ -269,10 +269,10 @@ class DeviceSearch(BatchSearch):
             self._work.device.run(COMPUTE, partial(frontier.take_over, last.state, last.cost))
         else:
             # An utterance begins, or there are to be fewer places: the best tokens, closed up.
-            for one in self.utterances:
-                one.close_up(tokens)
-            states = np.stack([one.states for one in self.utterances])
-            costs = np.stack([one.costs for one in self.utterances])
+            for utterance in self.utterances:
+                utterance.close_up(tokens)
+            states = np.stack([utterance.states for utterance in self.utterances])
+            costs = np.stack([utterance.costs for utterance in self.utterances])
             self._work.then(COMPUTE, COPY)
             for target, source in frontier.held(states, costs):
                 self._work.upload(target, source, first_frame, frames)
@@ -280,15 +280,15 @@ class DeviceSearch(BatchSearch):
         return frontier
 
     def _made(self, room: Room) -> Frontier:
-        found = self._frontiers.pop(room, None)
-        if found is None or found.min_active != self._min_active:
+        frontier = self._frontiers.pop(room, None)
+        if frontier is None or frontier.min_active != self._min_active:
             # The one in use is the last of them, and stays.
             for oldest in list(self._frontiers)[: 1 - MOST_FRONTIERS]:
                 del self._frontiers[oldest]
-            found = Frontier(self._buffers, room, self._min_active)
-            self._work.at_once(found.place)
-        self._frontiers[room] = found
-        return found
+            frontier = Frontier(self._buffers, room, self._min_active)
+            self._work.at_once(frontier.place)
+        self._frontiers[room] = frontier
+        return frontier
 
     def _larger(self, room: Room, counts: Array) -> Room | None:
         """Return the room for a block that did not fit into `room`; None if it did."""

@@ -152,16 +152,16 @@ class Arrays:
         state = torch.where(torch.isfinite(least[:, 0]), state, -1)
         return state.int(), least[:, 0], complete[:, 0] & final
 
-    def paths(self, chosen: Tensor, known: Array, room: int) -> tuple[Array, Array]:
-        """`history.trace` from tokens in states `chosen` to entries `known`: at most `room` entries of each path, int32
-        [batch, most, 3], and the counts."""
+    def paths(self, chosen: Tensor, settled: Array, room: int) -> tuple[Array, Array]:
+        """`history.trace` from tokens in states `chosen` to entries `settled`: at most `room` entries of each path,
+        int32 [batch, most, 3], and the counts."""
         import torch
 
         width, where = 32, self.device.where
         path = torch.empty((self.batch, room, 3), dtype=torch.int32, device=where)
         counts = torch.empty((self.batch, 2), dtype=torch.int32, device=where)
         held = self._held(("arcs", "source", *STATE, "books"))
-        given = chosen, torch.from_numpy(known).to(where), path, counts
+        given = chosen, torch.from_numpy(settled).to(where), path, counts
         _launch(history.trace, -(-self.batch // width), width, [*held, *map(_as_kernel_array, given)])
         most = min(int(counts[:, 0].max()), room)
         return path[:, :most].cpu().numpy(), counts.cpu().numpy()

@@ -66,7 +66,7 @@ class CudaUtterance:
         self._tracer = WordTracer(search.graph)
 
     @property
-    def known(self) -> int:
+    def settled(self) -> int:
         """History entry up to which the last path needs no other trace; -2: none."""
         return int(self.path[-UNSETTLED, 0]) if len(self.path) > UNSETTLED and self.path[-UNSETTLED, 0] >= 0 else -2
 
@@ -91,7 +91,7 @@ class CudaUtterance:
         return words, self._tracer.backpointers
 
     def take(self, newer: I32, met: bool) -> None:
-        """Append `newer` entries of a trace, the last one first; `met`: it ended at `known`, else it is whole."""
+        """Append `newer` entries of a trace, the last one first; `met`: it ended at `settled`, else it is whole."""
         kept = len(self.path) - UNSETTLED + 1 if met else 0
         self.path = np.concatenate([self.path[:kept], newer[::-1]])
         self._tracer.reset(kept)
@@ -117,7 +117,7 @@ class CudaSearch(BatchSearch):
     `books` int64 [batch, N_BOOKS] and `floats` f64 [batch, N_FLOATS] are as after the last block.
     """
 
-    known = STAGES
+    work_counts = STAGES
     utterances: list[CudaUtterance]
 
     def __init__(
@@ -198,7 +198,7 @@ class CudaSearch(BatchSearch):
         if self._traced is not None and self._traced[0] == final:
             return self._traced[1]
         arrays, work = self._arrays, self._work
-        known = np.array([one.known for one in self.utterances], np.int32)
+        settled = np.array([utterance.settled for utterance in self.utterances], np.int32)
 
         def choose() -> tuple[Tensor, _Best]:
             columns = arrays.best_tokens(final)
@@ -206,14 +206,14 @@ class CudaSearch(BatchSearch):
 
         chosen, best = work.at_once(choose)
         while True:
-            paths, counts = work.at_once(partial(arrays.paths, chosen, known, self._path_room))
+            paths, counts = work.at_once(partial(arrays.paths, chosen, settled, self._path_room))
             most = int(counts[:, 0].max())
             if most <= self._path_room:
                 break
             self._path_room = 2 * most
-        for b, one in enumerate(self.utterances):
+        for b, utterance in enumerate(self.utterances):
             if best.state[b] >= 0:
-                one.take(paths[b, : counts[b, 0]], bool(counts[b, 1]))
+                utterance.take(paths[b, : counts[b, 0]], bool(counts[b, 1]))
         self._traced = final, best
         return best
 
