@@ -116,7 +116,7 @@ def frame_at(places: list[Piece], played_s: float) -> int:
     return min(here.first + int((played_s - here.begin_s) / FRAME_S), here.last)
 
 
-class Stream:
+class Playback:
     """A stream of sounddevice that plays mono samples once, at once; SoundError where none can."""
 
     def __init__(self, samples: F32, rate: int) -> None:
@@ -176,7 +176,7 @@ class Sound(QObject):
     def __init__(self, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._playhead = playhead
-        self._playing: Stream | None = None
+        self._playing: Playback | None = None
         self._places: list[Piece] = []
         self._length_s = 0.0
         self._timer = QTimer(self, interval=FOLLOW_MS)
@@ -200,7 +200,7 @@ class Sound(QObject):
         stretch = axis.pointed_frames or axis.selected_frames or self._playhead.utterance_frames()
         try:
             samples, rate, self._places = together(session.utterances, *(stretch or (0, 0)))
-            self._playing = Stream(samples, rate)
+            self._playing = Playback(samples, rate)
         except SoundError as error:
             self.failed.emit(str(error))
             return
@@ -246,7 +246,7 @@ def inputs() -> list[tuple[str, int]]:
     return sorted(found, key=lambda one: one[1] != usual)
 
 
-class Recording:
+class MicrophoneRecording:
     """A recording under way into a WAV file: mono, 16 bits, at the rate of the device."""
 
     def __init__(self, path: Path, device: int) -> None:

@@ -24,7 +24,7 @@ EXPLORE: Final = "explore"
 PRESENT: Final = "present"
 
 
-class Row(NamedTuple):
+class DockRow(NamedTuple):
     """Views on top of each other, the first in front; those `closed` come back here; `share` of the column's height."""
 
     share: int
@@ -32,23 +32,23 @@ class Row(NamedTuple):
     closed: tuple[str, ...] = ()
 
 
-Column = tuple[Row, ...]
+Column = tuple[DockRow, ...]
 
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
-            Row(37, ("cost", "work", "memory", "system"), ("transfers", "latency")),
-            Row(33, ("timeline",)),
-            Row(30, ("words", "utterances", "session")),
+            DockRow(37, ("cost", "work", "memory", "system"), ("transfers", "latency")),
+            DockRow(33, ("timeline",)),
+            DockRow(30, ("words", "utterances", "session")),
         ),
-        (Row(100, ("breakdown", "faster", "statistics", "roofline"), ("results",)),),
+        (DockRow(100, ("breakdown", "faster", "statistics", "roofline"), ("results",)),),
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "memory", "transfers", "system", "latency", "timeline")),
-            Row(40, ("words",), ("utterances", "session")),
+            DockRow(60, ("cost",), ("work", "memory", "transfers", "system", "latency", "timeline")),
+            DockRow(40, ("words",), ("utterances", "session")),
         ),
-        (Row(100, ("breakdown",), ("faster", "statistics", "roofline", "results")),),
+        (DockRow(100, ("breakdown",), ("faster", "statistics", "roofline", "results")),),
     ),
 }
 
@@ -64,23 +64,23 @@ def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column,
     named = {view for column in layout for row in column for view in (*row.views, *row.closed)}
     new = tuple(view for view in known if view not in named)
     share, views, closed = layout[-1][-1]
-    last = Row(share, views + new, closed) if name in WITH_FORM else Row(share, views, closed + new)
+    last = DockRow(share, views + new, closed) if name in WITH_FORM else DockRow(share, views, closed + new)
     found = []
     for column in (*layout[:-1], (*layout[-1][:-1], last)):
         parts = [[tuple(view for view in part if view in known) for part in (row.views, row.closed)] for row in column]
-        rows = [Row(row.share, *part) for row, part in zip(column, parts, strict=True) if part[0]]
+        rows = [DockRow(row.share, *part) for row, part in zip(column, parts, strict=True) if part[0]]
         if rows:
             found.append(_fewer(rows) if low else tuple(rows))
     return tuple(found)
 
 
-def _fewer(rows: list[Row]) -> Column:
+def _fewer(rows: list[DockRow]) -> Column:
     """At most two rows: those above the last become one, its first tabs what was in front."""
     *upper, last = rows
     if len(upper) < 2:
         return tuple(rows)
     views = (*(row.views[0] for row in upper), *(view for row in upper for view in row.views[1:]))
-    return Row(upper[0].share, views, tuple(view for row in upper for view in row.closed)), last
+    return DockRow(upper[0].share, views, tuple(view for row in upper for view in row.closed)), last
 
 
 LONGEST_NAME: Final = 40

@@ -22,7 +22,7 @@ RESULT_ROLE = Qt.ItemDataRole.UserRole  # The `SearchResult` of an item, if it i
 _Index = QModelIndex | QPersistentModelIndex
 
 
-class Row(QtWidgets.QStyledItemDelegate):
+class ActionDelegate(QtWidgets.QStyledItemDelegate):
     """One line of the palette: text, group, keys on the right."""
 
     def sizeHint(self, option: QtWidgets.QStyleOptionViewItem, index: _Index) -> QSize:
@@ -77,7 +77,7 @@ class Palette(QtWidgets.QDialog):
         describe(self.list, self.tr("Commands"))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setUniformItemSizes(True)
-        self.list.setItemDelegate(Row(self.list))
+        self.list.setItemDelegate(ActionDelegate(self.list))
         self.list.itemClicked.connect(lambda _: self._run())
         lay_out(QtWidgets.QVBoxLayout(frame), self.line, self.list, spacing=4, margins=(6, 6, 6, 6))
         lay_out(QtWidgets.QVBoxLayout(self), frame, margins=NONE)

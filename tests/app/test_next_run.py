@@ -16,7 +16,7 @@ from app.model import audio_choice, runs, sound
 from app.model.audio_choice import chosen
 from app.model.pipeline import Pipeline
 from app.model.runs import Elsewhere
-from app.model.sound import Recording, SoundError, inputs
+from app.model.sound import MicrophoneRecording, SoundError, inputs
 from app.window.tasks.next_run import MicrophonePage, PlaylistPage, RunOnPage
 from pipelines.audio import tables, transcripts
 from pipelines.config import presets
@@ -139,7 +139,7 @@ def port(monkeypatch):
 
 def test_a_recording_is_the_samples_in_order(port, tmp_path):
     assert inputs() == [("built in", 2), ("headset", 1)], "devices that record, the usual one first"
-    recording = Recording(tmp_path / "a.wav", 2)
+    recording = MicrophoneRecording(tmp_path / "a.wav", 2)
     port.speak(np.full(RATE, 0.25))
     assert recording.drain()
     assert (recording.seconds, recording.peak) == (1.0, 0.25)
@@ -156,7 +156,7 @@ def test_a_recording_is_the_samples_in_order(port, tmp_path):
 
 def test_a_forgotten_recording_ends(port, tmp_path, monkeypatch):
     monkeypatch.setattr(sound, "LONGEST_RECORDING_S", 2.0)
-    recording = Recording(tmp_path / "a.wav", 2)
+    recording = MicrophoneRecording(tmp_path / "a.wav", 2)
     for _ in range(5):
         port.speak(np.zeros(RATE))
     assert not recording.drain()
@@ -167,11 +167,11 @@ def test_a_forgotten_recording_ends(port, tmp_path, monkeypatch):
 def test_what_cannot_be_opened_leaves_no_file(port, tmp_path):
     port.broken = True
     with pytest.raises(SoundError, match="Sound cannot be recorded: Device unavailable"):
-        Recording(tmp_path / "a.wav", 2)
+        MicrophoneRecording(tmp_path / "a.wav", 2)
     assert not list(tmp_path.iterdir())
     port.broken = False
     with pytest.raises(OSError, match=r"gone/a\.wav cannot be written"):
-        Recording(tmp_path / "gone" / "a.wav", 2)
+        MicrophoneRecording(tmp_path / "gone" / "a.wav", 2)
     assert port.closed
 
 

@@ -82,7 +82,7 @@ CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 96
 PRESET_WIDTHS = {WIDE: 210, NARROW: 132, 0: 110}  # Of the preset, from these widths of the bar on
 
 
-class Recording(Label):
+class RecordedTime(Label):
     """The recorded duration, behind a dot; no text, no dot."""
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class TopBar(QFrame):
 
         self.run = named(self._button(actions["run.start"], "play", "on_accent"), go=True)
         self.stop = self._button(actions["run.stop"], "stop", "text")
-        self.recording = Recording()
+        self.recording = RecordedTime()
 
         self.toggles = [LiveToggle() for _ in pipeline.toggles.places()]
 

@@ -19,7 +19,7 @@ from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
 from app.model.runs import Elsewhere
-from app.model.sound import LONGEST_RECORDING_S, SILENCE, Recording, SoundError, inputs
+from app.model.sound import LONGEST_RECORDING_S, SILENCE, MicrophoneRecording, SoundError, inputs
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import ChoiceBox
 from app.window.tasks.page import FormPage
@@ -137,7 +137,7 @@ class MicrophonePage(FormPage):
     ) -> None:
         super().__init__(tr("Record from the microphone"), tr("Record"), parent)
         self._decode = decode
-        self._recording: Recording | None = None
+        self._recording: MicrophoneRecording | None = None
         self.device = ChoiceBox(self.tr("Microphone"), list(devices))
         self.state = Wrapped(
             self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_RECORDING_S))
@@ -156,7 +156,7 @@ class MicrophonePage(FormPage):
             folder = sessions_dir() / "recordings"
             folder.mkdir(exist_ok=True)
             path = folder / f"{time.strftime('%Y-%m-%d-%H%M%S')}.wav"
-            self._recording = Recording(path, int(self.device.currentData()))
+            self._recording = MicrophoneRecording(path, int(self.device.currentData()))
         except (SoundError, OSError) as error:
             self.state.setText(limits.sentence(error))
             return
@@ -181,7 +181,7 @@ class MicrophonePage(FormPage):
             parts.append(self.tr("sound was lost {0}×").format(recording.gaps))
         self.state.setText(" · ".join(parts))
 
-    def _take_recording(self) -> Recording | None:
+    def _take_recording(self) -> MicrophoneRecording | None:
         self._timer.stop()
         recording, self._recording = self._recording, None
         return recording

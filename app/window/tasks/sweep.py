@@ -36,7 +36,7 @@ ENDS: Final = ("pace=0", "loop=false")  # Runs that end, as fast as possible
 NAMED: Final = ("rtf", "wer")  # The objectives at first
 
 
-class Row:
+class VariedSetting:
     """A setting to vary, and its values."""
 
     def __init__(self, options: Sequence[Option], config: settings.Config) -> None:
@@ -92,7 +92,7 @@ class SweepPage(FormPage):
             "form (preset {0}); times are ratios to that."
         )
         self.remark = Wrapped("")
-        self.rows: list[Row] = []
+        self.rows: list[VariedSetting] = []
         self._settings = lay_out(QVBoxLayout(), margins=NONE)
         self.add = Button(tr("One more setting"), self.add_row)
         self.trials = NumberBox(whole=True)
@@ -117,7 +117,7 @@ class SweepPage(FormPage):
         self.rows[0].choose(FIRST)
 
     def add_row(self) -> None:
-        row = Row(self._options, self._config)
+        row = VariedSetting(self._options, self._config)
         line = QWidget()
         lay_out(QHBoxLayout(line), row.key, (row.values, 1), margins=NONE)
         self._settings.addWidget(line)
