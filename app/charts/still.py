@@ -1,8 +1,8 @@
 """A plot that stands still (labs, roofline): pyqtgraph's items and axes, built afresh for each size and theme.
 
-Everything lies in pixels of the widget: hatches, ends of intervals and texts, too. So it is known during the drawing
-what lies on what. A plot places its values on its axes itself, which may be logarithmic, of categories, or lying.
-Nothing is zoomed or dragged, so the plot can stand in a scroll area.
+Everything is drawn in pixels of the widget, also hatches, ends of intervals and texts, so what overlaps is known while
+it is drawn. A plot places its values on its axes, which may be logarithmic, of categories, or horizontal. Nothing is
+zoomed or dragged, so the plot can be part of a scroll area.
 """
 
 import math

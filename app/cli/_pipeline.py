@@ -119,7 +119,7 @@ def request(
         replace=session is not None and bool(arguments.out),
         items=items,
     )
-    # The settings are good: what is piped in, for an hour perhaps, can be waited for.
+    # Only now that the settings are valid: reading a pipe may take an hour.
     made = replace(made, audio=tuple(spooled(made.audio, made.config.audio.raw)))
     _ = made.playlist  # a wrong name is reported before anything slow is loaded
     return made

@@ -104,7 +104,7 @@ def before(session: Session, end: int, keys: Collection[str]) -> dict[str, bool 
 
 
 def sides(session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
-    """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
+    """The epochs to compare: before and after the last change of `keys` alone (None: of any settings), or None."""
     rows, going = up_to(session, end), going_on(session, end)
     by_epoch = dict(rows)
     if going is not None and not set(going.epochs) <= by_epoch.keys():

@@ -255,7 +255,7 @@ class Effects:
 
 
 def arm_name(a: Settings, b: Settings) -> str:
-    """What B of an A/B has that A has not, where it is one setting: on, every 2nd, 16; else its name."""
+    """The value in B of the one setting that differs from A (on, every 2nd, 16); "B" where several differ."""
     changed = differing(a, b)
     if len(changed) != 1:
         return "B"
@@ -268,7 +268,7 @@ def arm_name(a: Settings, b: Settings) -> str:
 
 
 def arm_names(session: Session, end: int) -> tuple[str, str]:
-    """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
+    """The values in A and B of the one setting that differs before frame `end`; empty texts where several differ."""
     epochs, known = epochs_of_arms(session), dict(configurations.up_to(session, end))
     if epochs is None or not set(epochs) <= known.keys():
         return "", ""

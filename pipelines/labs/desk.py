@@ -31,7 +31,7 @@ TURN_S: Final = 0.004
 
 OPENMP: Final = "OMP_NUM_THREADS"  # What torch takes its number of threads from when it is imported
 LONGEST_INNER: Final = 1 << 20
-LEAST_ROUNDS: Final = 7  # Rounds that are taken even when the time is over: fewer say little of the noise between them
+LEAST_ROUNDS: Final = 7  # At least, whatever the time: from fewer, the noise between rounds cannot be estimated
 MOST_ROUNDS: Final = 400
 ACCELERATORS: Final = ("cuda", "xpu", "mps")
 CALLS: Final = ("calls",)  # The work count of a stage

@@ -46,7 +46,7 @@ def measure(params: Params, desk: Desk) -> NetResult:
 
 def judge(result: NetResult) -> Finding:
     timings, decoded = result.timings, result.decoded
-    # Frames with the best senone of every frame's scoring: own outputs less copies.
+    # How many more frames have the same best senone as full scoring with own outputs than with copies, as a share.
     gains = {step: best_change(decoded[variant(OWN, step)], decoded[variant(COPIED, step)]) for step in STEPS}
     last = STEPS[-1]
     own, copied = variant(OWN, last), variant(COPIED, last)

@@ -52,8 +52,8 @@ to 20.8 over sixteen, over a whole block of sixteen, and in runs of such blocks.
 EARLY: Final = 16
 """Early replays of scoring and of the search: with sixteen 9 % of verdicts are *mixed*, with four 40 %."""
 EARLY_SHARE: Final = 0.1
-"""Until then they may take this share of the time. With three times as much, other programs that run meanwhile take so
-much less of the stages that they are no longer seen."""
+"""Until then they may take this share of the time. With three times as much, the replays absorb so much of the time
+that other programs take that their effect on the stages is no longer visible."""
 
 
 Stage = TypeVar("Stage")

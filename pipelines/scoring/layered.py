@@ -205,7 +205,7 @@ class LayeredScorer(Scorer, ABC):
         self._latest = replace(latest, block=latest.block[: frames + sum(self.context)], wanted=wanted)
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
-        """Score the last block once more, with all that belongs to it, into spare room.
+        """Score the last block once more, with all that belongs to it, into spare arrays.
 
         Frames that were copied are copied again. False where the wanted senones were not noted.
         """
@@ -225,7 +225,7 @@ class LayeredScorer(Scorer, ABC):
                 rule.frame(t, active, self._spare, meter)
             return True
         if latest.where is not None:
-            # As long as choosing takes the rule `copy`; a rule itself may keep a state.
+            # Costs what the rule `copy` costs. The rule in use may keep a state and cannot be asked twice.
             _ = np.flatnonzero(np.arange(len(block)) % self._skip == 0)
             self._score_some(block, latest.where, self._spare, self._copies[: len(block)])
         elif len(block):

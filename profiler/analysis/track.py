@@ -101,7 +101,7 @@ class CostTrack:
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
         self.stages = stage_sums.StageSums()
-        self._rows: dict[tuple[int, int], int] = {}  # Of what a stage of scoring took of its own in an epoch
+        self._rows: dict[tuple[int, int], int] = {}  # Place among `_sums` by stage of scoring and epoch
         self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(_STOPPED + 1)
         self._work: dict[str, int] = {}

@@ -47,7 +47,7 @@ NO_COMMAND: Final = 127  # Exit statuses: of ssh without a connection, and of a 
 PATIENCE_S: Final = 2.0  # For the last of a command that has ended: a process that it left may hold its output open
 END_S: Final = 10.0  # For the end of a command that has closed its output
 PIPE_BYTES: Final = 1 << 20  # What a pipe holds at most (Linux): more is not of a command that has ended
-LOOK_S: Final = 0.2  # Between looks whether a silent command has ended
+LOOK_S: Final = 0.2  # A silent command is checked so often for having ended
 
 LINES_KEPT: Final = 20
 LONGEST_LINE: Final = 1 << 16

@@ -105,7 +105,7 @@ NUMBERED: Final = {
 
 OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})  # Facts of `meta` that each file has for itself
 ROUND_BYTES: Final = 4 << 20  # A round that has more is continued by the next one
-POLL_SECONDS: Final = 0.1  # Between looks for news, each of which takes some 3 ms of a processor that the run may want
+POLL_SECONDS: Final = 0.1  # Between queries for news; each takes 3 ms of processor time that the run may need
 ALIVE_SECONDS: Final = 1.0  # Between commits without news: writing is how a sender finds out that its link is gone
 ENDING_SECONDS: Final = 5.0  # How long a recording process may take from the end of its session to its own
 
@@ -144,7 +144,7 @@ class Tail(Session):
             if self._sent_lanes.get(row[0]) != (*about, dropped):
                 self._sent_lanes[row[0]] = (*about, dropped)
                 self._put(["lane", *about, recorded, dropped])
-        # Not one after the other finds the round full: nothing that refers to a row may overtake it.
+        # In this order, and none after one that found the round full: a row is sent before what refers to it.
         full = any(self._numbered(db, table) for table in NUMBERED)
         full = full or self._blocks(db, "sample", "name", self.position.sample, SAMPLE.itemsize)
         full = full or self._blocks(db, "block", "lane", self.position.block, RECORD_BYTES)

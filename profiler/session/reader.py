@@ -27,7 +27,7 @@ from profiler.session.recover import Located, locate, settle
 from profiler.spans import RECORD_BYTES, SPAN, Cost
 
 MTIME_GRAIN_NS: Final = 50_000_000  # File times move in kernel ticks: so young a file may change without a trace
-OWNER_SECONDS: Final = 1.0  # Between looks whether the process that records still lives, once nothing new comes
+OWNER_SECONDS: Final = 1.0  # Without news, the recording process is checked so often for being alive
 SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])  # `schema.SAMPLE_LAYOUT` in numpy
 
 UNHEARD_FRAMES: Final = 1 << 18

@@ -165,7 +165,7 @@ class Cluster:
         return self._running.pop(ended[0])
 
     def close(self) -> None:
-        """Nothing ends with this process."""
+        """The server and its jobs go on without this process."""
 
     def _gone(self) -> NoReturn:
         raise BadInput(

@@ -153,8 +153,7 @@ class Frontier:
             self.replay = shared.device.capture(self.step)
 
     def held(self, states: Array, costs: Array) -> Iterator[tuple[Tensor, Tensor]]:
-        """What goes up so that these are the tokens [batch, at most room.tokens]; nothing of a block may be on its way
-        down."""
+        """The uploads that make these the tokens [batch, at most room.tokens]; no download may be under way."""
         k = states.shape[1]
         for name, values, none in (("state", states, self._dead), ("cost", costs, np.inf)):
             here = self.fetched(name)
