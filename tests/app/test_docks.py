@@ -337,6 +337,7 @@ def test_names_of_layouts_are_not_taken_twice_and_the_menu_has_every_dock_and_la
     assert opened.layouts.own() == ["mine"]
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     assert list(bar) == ["File", "Run", "View", "Help"]
+    assert [entry.text() for entry in bar["File"].actions() if entry.menu()] == ["Recent sessions", "Export"]
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
     assert list(inside) == ["Selection", "Views", "Layouts"]
     titles = [title_of(name) for name in (*VIEWS, *PAGES)]
