@@ -279,6 +279,8 @@ class Viterbi:
     def _words(self, final: bool) -> list[Word]:
         space = self._space
         tokens, decoder_state = space.arrays.tokens, space.books.decoder_state
+        if decoder_state[layout.PENDING] and not self.lost and np.isinf(space.books.floats[layout.BEST]):
+            self.lost = not space.prune()
         pending = bool(decoder_state[layout.PENDING])
         states, cost = self._living()
         n = len(cost)

@@ -185,7 +185,7 @@ def test_scores_that_kill_every_token_are_survived(search, spoken_scores):
     decoder = search(thousand_words(), settings(11.0, 3000))
     scores = spoken_scores[0][:150]
     deadly = np.concatenate([scores, np.full_like(scores[:10], -np.inf), scores[:5]])
-    for ends in ((), (150, 165), (110, 165), (150, 151, 165), ()):
+    for ends in ((), (150, 165), (110, 165), (150, 151, 165), (151,), ()):
         decoder.start(0)
         decoder.advance(scores, 0)
         heard = decoder.partial()
