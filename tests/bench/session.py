@@ -35,6 +35,8 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
         assert isinstance(writer, _sessions.Stepped)
         command = children.python("-m", "tests.bench.session", "follow", str(path))
         follower = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=children.environment())
+        assert follower.stdout is not None
+        follower.stdout.readline()
         memory, flush_due, rounds = [], 0, []
         while pipeline.clock() < pipeline.start_ns + seconds * _sessions.SECOND:
             pipeline.run_block(utterance_s * 100)
@@ -42,7 +44,7 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
                 now_s = (pipeline.clock() - pipeline.start_ns) / _sessions.SECOND
                 rounds.append(timed(lambda: writer.step(now_s))[1])  # noqa: B023, called at once
                 flush_due = max(flush_due, pipeline.clock()) + _sessions.FLUSH_NS
-            if pipeline.frame % 6000 < block:
+            if pipeline.frame % 6000 < block or not memory:
                 memory.append(resident())
         recorded = pipeline.lane.recorded
         with_wal = sum(f.stat().st_size for f in Path(name).iterdir()) / MB
@@ -68,6 +70,7 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
 def follow(path: Path) -> dict[str, Any]:
     """Follow a live session as the window does; its memory and times."""
     session = Session.open(path)
+    print("following", flush=True)
     track = CostTrack()
     memory, refreshes = [], []
     while session.state == "recording":
