@@ -118,7 +118,7 @@ def opened(window, stereo, tmp_path):
 @pytest.fixture
 def output(monkeypatch):
     heard = FakeOutput()
-    monkeypatch.setattr(sound, "Stream", heard)
+    monkeypatch.setattr(sound, "Playback", heard)
     return heard
 
 
