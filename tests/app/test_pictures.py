@@ -243,11 +243,11 @@ def test_svg_is_made_of_shapes_needs_no_font_and_has_lines_that_keep_their_width
 
 
 def contents(data: bytes) -> bytes:
-    """All streams of a PDF."""
+    """All streams of a PDF; one whose last byte is taken for the end of a line is read without it."""
     found = []
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL):
         try:
-            found.append(zlib.decompress(stream))
+            found.append(zlib.decompressobj().decompress(stream))
         except zlib.error:
             found.append(stream)
     return b"".join(found)
