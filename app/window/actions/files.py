@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from app.model.processes.command import Command
     from app.window.main_window import MainWindow
 
+PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
+
 
 class Files(QObject):
     """Dialogs of the main window `w` and their effects. Every failure is one sentence in a notice."""
@@ -138,9 +140,6 @@ def _sessions_folder() -> str:
         return str(sessions_dir())
     except OSError:
         return str(Path.home())
-
-
-PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
 
 class SessionFiles(QObject):
