@@ -37,13 +37,13 @@ WITH, WITHOUT = b"f", b"-"  # First byte of a saved layout: with the form, or wi
 
 
 class Columns(QSplitter):
-    """The form, and beside it the rest of the desk; in a narrow desk the form makes room for the charts."""
+    """The form next to the rest of the desk; in a narrow desk the form makes room for the charts."""
 
     def __init__(self, pipeline: Pipeline, desk: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, desk)
         self._desk = desk
         self.form = PipelineForm(pipeline, self)
-        self.beside = QWidget(self)
+        self.rest = QWidget(self)
         self.setStretchFactor(1, 1)
         self._set_handles()
         self._narrow = False
@@ -97,15 +97,15 @@ class Desk(QWidget):
         self.playhead = playhead
         # Top down: each time that a widget with children gets a parent, Qt styles all of them again.
         self.columns = Columns(pipeline, self)
-        self.form, beside = self.columns.form, self.columns.beside
-        self.docks = Docks(self._make, beside)
+        self.form, rest = self.columns.form, self.columns.rest
+        self.docks = Docks(self._make, rest)
         self.views = MadeOnUse(lambda view_id: self.docks.docks[view_id].view)
         for front in (row.views[0] for column in columns(EXPLORE, VIEWS, False) for row in column):
             self.views[front]  # before the transport, where Tab goes after them
-        self.transport = Transport(playhead, actions, beside)
+        self.transport = Transport(playhead, actions, rest)
         for dock in self.docks.docks.values():
             dock.woken.connect(self._wake)
-        lay_out(QVBoxLayout(beside), (self.docks, 1), self.transport, spacing=GAP, margins=NONE)
+        lay_out(QVBoxLayout(rest), (self.docks, 1), self.transport, spacing=GAP, margins=NONE)
         lay_out(QHBoxLayout(self), self.columns, margins=(MARGIN, MARGIN, MARGIN, MARGIN))
         self.arrange(EXPLORE)
 

@@ -89,7 +89,7 @@ IN_WORDS: Final = (("--at", "the cursor at"), ("--range", "the stretch"), ("--se
 
 
 class Choices(QWidget):
-    """What a picture shows and how it is drawn: the column beside the preview, which begins with `start`."""
+    """What a picture shows and how it is drawn: the column next to the preview, which begins with `start`."""
 
     changed = Signal()
     refused = Signal(str)  # Why a length of a side is not taken

@@ -134,51 +134,51 @@ class Study:
 
         return self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
 
-    def ended_as_copy(self, asked: optuna.trial.Trial) -> bool:
-        """Whether an earlier trial has the settings of `asked`, which then ends with the same values."""
+    def ended_as_copy(self, proposal: optuna.trial.Trial) -> bool:
+        """Whether an earlier trial has the settings of `proposal`, which then ends with the same values."""
         from optuna.trial import TrialState
 
-        chosen = self.chosen(asked)
-        earlier = self.storage.get_trials(deepcopy=False)[: asked.number]
+        chosen = self.chosen(proposal)
+        earlier = self.storage.get_trials(deepcopy=False)[: proposal.number]
         same = next((other for other in earlier if space.shortened(other.params) == chosen), None)
         if same is None:
             return False
         if same.values is None:
-            self.storage.tell(asked, state=TrialState.FAIL)
+            self.storage.tell(proposal, state=TrialState.FAIL)
         else:
             for name, excess in same.constraints.items():
-                asked.set_constraint(name, excess)
-            self.storage.tell(asked, same.values)
+                proposal.set_constraint(name, excess)
+            self.storage.tell(proposal, same.values)
         return True
 
-    def chosen(self, asked: optuna.trial.Trial) -> dict[str, Value]:
+    def chosen(self, proposal: optuna.trial.Trial) -> dict[str, Value]:
         """The settings of a trial, suggested by the sampler where they are not known yet."""
         params: dict[str, Value] = {}
         for axis in self.sweep.axes:
             if isinstance(axis, Choice):
-                value = asked.suggest_categorical(axis.key, list(axis.values))
+                value = proposal.suggest_categorical(axis.key, list(axis.values))
                 assert value is not None
                 params[axis.key] = value
             elif axis.whole:
-                params[axis.key] = asked.suggest_int(axis.key, int(axis.low), int(axis.high))
+                params[axis.key] = proposal.suggest_int(axis.key, int(axis.low), int(axis.high))
             else:
-                params[axis.key] = asked.suggest_float(axis.key, axis.low, axis.high)
+                params[axis.key] = proposal.suggest_float(axis.key, axis.low, axis.high)
         return space.shortened(params)
 
-    def tell(self, asked: optuna.trial.Trial, outcome: Figures | Failed) -> None:
+    def tell(self, proposal: optuna.trial.Trial, outcome: Figures | Failed) -> None:
         """End a trial with what came of it."""
         from optuna.trial import TrialState
 
         if isinstance(outcome, Failed):
-            asked.set_user_attr(FAILURE, msgspec.to_builtins(outcome))
-            self.storage.tell(asked, state=TrialState.FAIL)
+            proposal.set_user_attr(FAILURE, msgspec.to_builtins(outcome))
+            self.storage.tell(proposal, state=TrialState.FAIL)
             return
-        asked.set_user_attr(FIGURES, msgspec.to_builtins(outcome))
-        noted = self.storage.get_trials(deepcopy=False)[asked.number].constraints
+        proposal.set_user_attr(FIGURES, msgspec.to_builtins(outcome))
+        noted = self.storage.get_trials(deepcopy=False)[proposal.number].constraints
         for constraint in self.sweep.constraints:
             if (value := outcome.measured(constraint.name)) is not None and constraint.name not in noted:
-                asked.set_constraint(constraint.name, constraint.excess(value))
-        self.storage.tell(asked, [outcome.objective(name) or 0.0 for name in self.sweep.objectives])
+                proposal.set_constraint(constraint.name, constraint.excess(value))
+        self.storage.tell(proposal, [outcome.objective(name) or 0.0 for name in self.sweep.objectives])
 
     def reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
@@ -227,30 +227,30 @@ class StudyRun:
             while len(running) < slots and copies < MOST_COPIES:
                 if not left and len(study.trials()) + len(running) >= wanted:
                     break
-                asked = left.pop(0) if left else study.storage.ask()
-                copies = copies + 1 if study.ended_as_copy(asked) else 0
-                if not copies and (folder := self._started(asked)) is not None:
-                    running[folder] = asked
+                proposal = left.pop(0) if left else study.storage.ask()
+                copies = copies + 1 if study.ended_as_copy(proposal) else 0
+                if not copies and (folder := self._started(proposal)) is not None:
+                    running[folder] = proposal
             if not running:
                 return
             folder = self.engine.wait(self.cancelled)
-            asked = running.pop(folder)
-            if (next_folder := self._ended(asked, folder)) is not None:
-                running[next_folder] = asked
+            proposal = running.pop(folder)
+            if (next_folder := self._ended(proposal, folder)) is not None:
+                running[next_folder] = proposal
 
-    def _started(self, asked: optuna.trial.Trial) -> Path | None:
-        """The folder in which `asked` runs now; None where it ends at once."""
+    def _started(self, proposal: optuna.trial.Trial) -> Path | None:
+        """The folder in which `proposal` runs now; None where it ends at once."""
         study = self.study
-        chosen = study.chosen(asked)
+        chosen = study.chosen(proposal)
         try:
             settings.check(settings.assign(study.sweep.reference, chosen))
         except ConfigError as problem:
-            study.tell(asked, Failed(str(problem)))
+            study.tell(proposal, Failed(str(problem)))
             return None
-        folder, done = self._begun("trials", asked.number, study.sweep.runs(chosen))
-        return self._ended(asked, folder) if done else folder
+        folder, done = self._begun("trials", proposal.number, study.sweep.runs(chosen))
+        return self._ended(proposal, folder) if done else folder
 
-    def _ended(self, asked: optuna.trial.Trial, folder: Path) -> Path | None:
+    def _ended(self, proposal: optuna.trial.Trial, folder: Path) -> Path | None:
         """Keep what came of an attempt; the folder of the next one where it is repeated."""
         study = self.study
         outcome = judge.judged(folder, study.reference_words())
@@ -258,9 +258,9 @@ class StudyRun:
             missing = [name for name in study.sweep.objectives if outcome.objective(name) is None]
             if missing:
                 outcome = Failed(f"The run has no {missing[0]}.")
-        if isinstance(outcome, Failed) and self._repeats("trials", asked.number, folder, outcome):
-            return self._attempt("trials", asked.number, study.sweep.runs(study.chosen(asked)))
-        study.tell(asked, outcome)
+        if isinstance(outcome, Failed) and self._repeats("trials", proposal.number, folder, outcome):
+            return self._attempt("trials", proposal.number, study.sweep.runs(study.chosen(proposal)))
+        study.tell(proposal, outcome)
         return None
 
     def confirm(self, everything: bool = False) -> None:
